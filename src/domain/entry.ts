@@ -1,0 +1,62 @@
+/** What a run does to a resource (design: resources, locks and modes). */
+export type Access = 'read' | 'stable_read' | 'write';
+
+/** How much below the named resource an entry covers. */
+export type Scope = 'exact' | 'subtree';
+
+/** An entry as a run asks for it. The resource may still be an alias. */
+export interface RequestedEntry {
+  readonly resource: string;
+  readonly access: Access;
+  readonly scope: Scope;
+  /** Empty on a write: every write action of the kind that the contract allows. */
+  readonly actions: readonly string[];
+  readonly observedVersion: string | null;
+}
+
+/** A task of the conflict map, asked for instead of entries (C3a). */
+export interface TaskCall {
+  readonly name: string;
+  readonly parameters: Readonly<Record<string, string>>;
+}
+
+/** What a run asks for: exactly one of the three is given. */
+export interface WriteSetRequest {
+  readonly entries: readonly RequestedEntry[];
+  readonly task: TaskCall | null;
+  /** A named resource set of the map (C1a). */
+  readonly resourceSet: string | null;
+}
+
+/** An entry after the conflict map has been applied to it; what a lease consists of, but for its token. */
+export interface ExpandedEntry {
+  readonly resource: string;
+  readonly access: Access;
+  readonly scope: Scope;
+  readonly actions: readonly string[];
+  /** True: at least one action is `concurrency: lease`, so a write takes X; false: it takes O (C8). */
+  readonly exclusive: boolean;
+  /** The rule that brought it, such as `implies[0]`; empty when it was asked for. */
+  readonly impliedBy: string;
+  /** In `observe` nothing about this entry is refused, only recorded (C14). */
+  readonly mode: 'observe' | 'enforce';
+  /** Who settles conflicts about it; empty when the map names nobody. */
+  readonly resolver: string;
+  readonly observedVersion: string | null;
+}
+
+/** A lock on the synthetic key of a `conflicts` rule. */
+export interface RuleLock {
+  readonly key: string;
+  readonly mode: 'IX' | 'S' | 'X';
+  /** The rule, such as `conflicts[0]`. */
+  readonly rule: string;
+  /** Index of the entry that takes it. */
+  readonly entry: number;
+}
+
+/** Resources and actions that a contract allows (R1). `actions: ['*']` allows every action. */
+export interface Allowance {
+  readonly pattern: string;
+  readonly actions: readonly string[];
+}

@@ -1,0 +1,42 @@
+import type { Allowance } from './entry.js';
+import type { Micros } from './time.js';
+
+export type RunState =
+  | 'active'
+  | 'waiting_for_input'
+  | 'blocked'
+  | 'stopping'
+  | 'stopped'
+  | 'finished'
+  | 'failed'
+  | 'expired';
+
+/** Why a run is blocked; only an operator lifts `database_changed` (design: fail-over and restore). */
+export type BlockCause = 'reported' | 'database_changed';
+
+/** An agent run and its contract (R1, R5). Immutable: a change makes a new record. */
+export interface Run {
+  readonly runId: string;
+  readonly idempotencyKey: string;
+  readonly state: RunState;
+  readonly stateReason: string;
+  readonly blockCause: BlockCause | null;
+  readonly purpose: string;
+  readonly goalRevision: string;
+  readonly initiator: string;
+  /** The authenticated principal that created it. */
+  readonly principal: string;
+  readonly allowed: readonly Allowance[];
+  /** Absolute end of authority; nothing moves it (R2). */
+  readonly authorityEndsAt: Micros;
+  readonly escalation: readonly string[];
+  readonly createdAt: Micros;
+  readonly endedAt: Micros | null;
+}
+
+const ENDED: ReadonlySet<RunState> = new Set(['stopped', 'finished', 'failed', 'expired']);
+
+/** Whether the run is over for good: it can never acquire again (P6). */
+export function hasEnded(run: Run): boolean {
+  return ENDED.has(run.state);
+}
