@@ -36,6 +36,8 @@ export interface Waiting {
   readonly attachedUntil: Micros;
   /** Each attachment has a number; clean-up of an older one does nothing. */
   readonly attachment: number;
+  /** A call hangs on it now; false between two calls. A grant made meanwhile must be claimed. */
+  readonly attached: boolean;
 }
 
 /** What a run holds on a write set, or waits for. Immutable: a change makes a new record. */
@@ -45,8 +47,8 @@ export interface Lease {
   readonly idempotencyKey: string;
   readonly state: LeaseState;
   readonly generation: number;
-  /** As asked for, to decide again on a later map. */
-  readonly request: WriteSetRequest;
+  /** While waiting: as asked for, to decide again at the grant. Null once granted. */
+  readonly request: WriteSetRequest | null;
   readonly purpose: string;
   readonly entries: readonly LeaseEntry[];
   readonly ruleLocks: readonly RuleLock[];
@@ -66,4 +68,26 @@ export interface Lease {
   readonly waiting: Waiting | null;
   readonly endReason: EndReason | null;
   readonly endedAt: Micros | null;
+}
+
+/** When an active lease ends unless renewed or claimed; Infinity for one that waits. */
+export function endsAt(lease: Lease): Micros {
+  if (lease.expiresAt === null) return Number.POSITIVE_INFINITY;
+  return lease.claimBy === null ? lease.expiresAt : Math.min(lease.claimBy, lease.expiresAt);
+}
+
+/** Whether an active lease is over by its time; nothing else about it matters then. */
+export function isPast(lease: Lease, now: Micros): boolean {
+  return endsAt(lease) <= now;
+}
+
+/**
+ * Why a lease whose time has come ended. No renewal reaches past the progress window, so a lease whose
+ * expiry is the end of the window ended for want of progress.
+ */
+export function endReasonByTime(lease: Lease): 'unclaimed' | 'no_progress' | 'expired' {
+  const { claimBy, progressAt, progressWindow, expiresAt } = lease;
+  if (claimBy !== null && expiresAt !== null && claimBy <= expiresAt) return 'unclaimed';
+  const windowEnd = progressAt !== null && progressWindow !== null ? progressAt + progressWindow : null;
+  return expiresAt === windowEnd ? 'no_progress' : 'expired';
 }

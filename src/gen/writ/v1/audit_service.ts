@@ -51,10 +51,14 @@ export interface Event {
   batchId: string;
   /** Hash of the event before; 32 bytes, zeros for revision 1. */
   prevHash: Buffer;
-  /** SHA-256 over the previous hash and the canonical form of all other fields; 32 bytes. */
+  /**
+   * SHA-256 over the 32 bytes of prev_hash followed by the canonical JSON (RFC 8785) of {namespace,
+   * revision, time (integer microseconds), batch_id, kind, body_version, actor, run_id, lease_id,
+   * resources, request_ids, body (as a string)}; 32 bytes.
+   */
   hash: Buffer;
-  /** Correlation id given by the caller. Empty: none. */
-  requestId: string;
+  /** Correlation ids given by callers, by which `why` finds the event; at most 100. */
+  requestIds: string[];
 }
 
 /** Searches the log. */
@@ -151,7 +155,7 @@ function createBaseEvent(): Event {
     batchId: "",
     prevHash: Buffer.alloc(0),
     hash: Buffer.alloc(0),
-    requestId: "",
+    requestIds: [],
   };
 }
 
@@ -199,8 +203,8 @@ export const Event: MessageFns<Event> = {
     if (message.hash.length !== 0) {
       writer.uint32(106).bytes(message.hash);
     }
-    if (message.requestId !== "") {
-      writer.uint32(114).string(message.requestId);
+    for (const v of message.requestIds) {
+      writer.uint32(114).string(v!);
     }
     return writer;
   },
@@ -327,7 +331,7 @@ export const Event: MessageFns<Event> = {
               break;
             }
 
-            message.requestId = reader.string();
+            message.requestIds.push(reader.string());
             continue;
           }
         }
@@ -379,11 +383,11 @@ export const Event: MessageFns<Event> = {
         ? Buffer.from(bytesFromBase64(object.prev_hash))
         : Buffer.alloc(0),
       hash: isSet(object.hash) ? Buffer.from(bytesFromBase64(object.hash)) : Buffer.alloc(0),
-      requestId: isSet(object.requestId)
-        ? globalThis.String(object.requestId)
-        : isSet(object.request_id)
-        ? globalThis.String(object.request_id)
-        : "",
+      requestIds: globalThis.Array.isArray(object?.requestIds)
+        ? object.requestIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.request_ids)
+        ? object.request_ids.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -428,8 +432,8 @@ export const Event: MessageFns<Event> = {
     if (message.hash.length !== 0) {
       obj.hash = base64FromBytes(message.hash);
     }
-    if (message.requestId !== "") {
-      obj.requestId = message.requestId;
+    if (message.requestIds?.length) {
+      obj.requestIds = message.requestIds;
     }
     return obj;
   },
@@ -452,7 +456,7 @@ export const Event: MessageFns<Event> = {
     message.batchId = object.batchId ?? "";
     message.prevHash = object.prevHash ?? Buffer.alloc(0);
     message.hash = object.hash ?? Buffer.alloc(0);
-    message.requestId = object.requestId ?? "";
+    message.requestIds = object.requestIds?.map((e) => e) || [];
     return message;
   },
 };

@@ -1,0 +1,400 @@
+import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
+import type { RequestedEntry, WriteSetRequest } from '../entry.js';
+import { Fault } from '../fault.js';
+import { endsAt, isPast, type Lease } from '../lease.js';
+import type { Lock } from '../locks.js';
+import { locksOfLease } from '../held-locks.js';
+import type { KeyBinding } from '../key-binding.js';
+import {
+  type Asker,
+  blockerOf,
+  holdersInTheWay,
+  MAX_BLOCKERS,
+  type Obstacle,
+  ownHolder,
+  waitChain,
+  waitersAhead,
+} from '../obstacles.js';
+import { type Refusal, refuse } from '../refusal.js';
+import type { Run } from '../run.js';
+import { type Micros, SECOND } from '../time.js';
+import { type Decision } from './decision.js';
+import { endPastLeases } from './ending.js';
+import { enforcedLocks, entriesWithToken, grantTimes } from './granting.js';
+import { ownRun, runRefusal } from './run-guard.js';
+
+/** How long a place in the queue outlives the last sign of its caller. */
+export const ATTACHED_FOR: Micros = 10 * SECOND;
+
+/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
+const MAX_PAST_ENDED = 1_000;
+
+export interface AcquireCommand {
+  readonly principal: string;
+  readonly runId: string;
+  readonly request: WriteSetRequest;
+  readonly ttl: Micros | null;
+  readonly wait: Micros;
+  readonly idempotencyKey: string;
+  readonly fingerprint: string;
+  readonly purpose: string;
+  readonly requestIds: readonly string[];
+  /** Random; used if this call makes a lease. */
+  readonly freshLeaseId: string;
+}
+
+export type AcquireDecision =
+  | { readonly kind: 'lease'; readonly leaseId: string }
+  | { readonly kind: 'waiting'; readonly leaseId: string; readonly attachment: number; readonly place: number; readonly refusal: Refusal }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal };
+
+/** AcquireWriteSet: all of it or nothing, the same key the same lease (P1, P6, P9). */
+export function decideAcquire(decision: Decision, command: AcquireCommand): AcquireDecision {
+  const run = ownRun(decision, command.runId, command.principal);
+  const binding = decision.key(`run:${run.runId}`, command.idempotencyKey);
+  if (binding !== undefined) return repeat(decision, command, binding);
+  const considered = consider(decision, command, run);
+  if (considered.kind === 'granted') return grant(decision, command, run, considered.writeSet, considered.asker);
+  if (considered.kind === 'queue') return enqueue(decision, command, run, considered);
+  recordRefusal(decision, command, considered.refusal);
+  return { kind: 'refusal', refusal: considered.refusal };
+}
+
+/** PreviewWriteSet: the same decision; nothing it emits is kept by the caller. */
+export function previewAcquire(decision: Decision, command: AcquireCommand): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+  const run = ownRun(decision, command.runId, command.principal);
+  const considered = consider(decision, command, run);
+  if (considered.kind === 'granted') return { writeSet: considered.writeSet, refusal: null };
+  return { writeSet: null, refusal: considered.refusal };
+}
+
+type Considered =
+  | { readonly kind: 'granted'; readonly writeSet: ExpandedWriteSet; readonly asker: Asker }
+  | { readonly kind: 'queue'; readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal; readonly ahead: number }
+  | { readonly kind: 'refused'; readonly refusal: Refusal };
+
+const refused = (refusal: Refusal): Considered => ({ kind: 'refused', refusal });
+
+function consider(decision: Decision, command: AcquireCommand, run: Run): Considered {
+  const notNow = runRefusal(run, decision.now, 'acquire');
+  if (notNow !== null) return refused(notNow);
+  const expanded = expandWriteSet(decision.state.map, command.request, run.allowed, decision.bounds);
+  if (!expanded.ok) {
+    noteUnmatched(decision, expanded.refusal);
+    return refused(expanded.refusal);
+  }
+  const { writeSet } = expanded;
+  if (writeSet.notBefore !== null && writeSet.notBefore > decision.now) return refused(notYet(writeSet.notBefore, decision.now));
+  const limit = limitRefusal(decision, run);
+  if (limit !== null) return refused(limit);
+  const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
+  const locks = enforcedLocks(writeSet);
+  const own = ownHolder(decision.state, locks, asker, decision.now);
+  if (own !== null) return refused(alreadyHeld(own, writeSet));
+  endWhatIsPast(decision, locks, asker);
+  const obstacles = obstaclesNow(decision, locks, asker);
+  if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };
+  const held = heldRefusal(decision, command, run, writeSet, obstacles);
+  if (command.wait <= 0) return refused(held);
+  const cycle = deadlockCycle(decision, locks, asker);
+  if (cycle !== null) return refused(deadlock(held, cycle));
+  const full = waiterLimit(decision, run);
+  if (full !== null) return refused(full);
+  return { kind: 'queue', writeSet, refusal: held, ahead: obstacles.filter((o) => o.lease.state === 'waiting').length };
+}
+
+/** Ends expired leases that stand in the way, so that those who waited for them go first (P9). */
+function endWhatIsPast(decision: Decision, locks: readonly Lock[], asker: Asker): void {
+  const past: Lease[] = [];
+  // The run's own expired leases count too: the new one is granted over them.
+  for (const askerRun of [asker, { ...asker, runId: '' }]) {
+    for (const { lease } of holdersInTheWay(decision.state, locks, askerRun)) {
+      if (!isPast(lease, decision.now) || past.includes(lease)) continue;
+      past.push(lease);
+      if (past.length >= MAX_PAST_ENDED) break;
+    }
+  }
+  if (past.length > 0) endPastLeases(decision, past);
+}
+
+/** Live holders first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
+function obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker): Obstacle[] {
+  const obstacles: Obstacle[] = [];
+  for (const obstacle of holdersInTheWay(decision.state, locks, asker)) {
+    obstacles.push(obstacle);
+    if (obstacles.length >= MAX_BLOCKERS) break;
+  }
+  for (const obstacle of waitersAhead(decision.state, locks, asker)) {
+    if (waitChain(decision.state, obstacle.lease.runId, asker.runId, decision.now) !== null) continue;
+    obstacles.push(obstacle);
+  }
+  return obstacles;
+}
+
+/** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
+function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker): string[] | null {
+  if (decision.state.waitingLeases === 0) return null;
+  const asked = new Set<string>();
+  for (const { lease } of holdersInTheWay(decision.state, locks, asker)) {
+    if (asked.has(lease.runId)) continue;
+    asked.add(lease.runId);
+    const chain = waitChain(decision.state, lease.runId, asker.runId, decision.now);
+    if (chain !== null) return [asker.runId, ...chain];
+  }
+  return null;
+}
+
+function grant(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, asker: Asker): AcquireDecision {
+  const token = decision.nextToken();
+  const ttl = Math.min(command.ttl ?? writeSet.ttl, writeSet.maxTtl);
+  const lease: Lease = {
+    ...newLease(command, run, writeSet, ttl, token),
+    state: 'active',
+    request: null,
+    entries: entriesWithToken(decision, writeSet, asker, token),
+    progressAt: token,
+    grantedAt: token,
+    ...grantTimes(token, ttl, writeSet, run),
+  };
+  decision.relyOnFuture(run.authorityEndsAt);
+  decision.emit(
+    { kind: 'lease_granted', lease, fingerprint: command.fingerprint },
+    concerning(command, lease),
+    token,
+  );
+  return { kind: 'lease', leaseId: lease.leaseId };
+}
+
+function enqueue(decision: Decision, command: AcquireCommand, run: Run, considered: Extract<Considered, { kind: 'queue' }>): AcquireDecision {
+  const { writeSet } = considered;
+  const now = decision.now;
+  const lease: Lease = {
+    ...newLease(command, run, writeSet, command.ttl ?? writeSet.ttl, now),
+    waiting: {
+      queuedAt: 0,
+      waitsUntil: now + command.wait,
+      attachedUntil: now + ATTACHED_FOR,
+      attachment: 1,
+      attached: true,
+    },
+  };
+  decision.emit({ kind: 'lease_queued', lease, fingerprint: command.fingerprint }, concerning(command, lease));
+  return { kind: 'waiting', leaseId: lease.leaseId, attachment: 1, place: considered.ahead + 1, refusal: considered.refusal };
+}
+
+function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, ttl: Micros, now: Micros): Lease {
+  return {
+    leaseId: command.freshLeaseId,
+    runId: run.runId,
+    idempotencyKey: command.idempotencyKey,
+    state: 'waiting',
+    generation: 1,
+    request: command.request,
+    purpose: command.purpose,
+    entries: writeSet.entries.map((entry) => ({ ...entry, token: 0, observedRefusal: null })),
+    ruleLocks: writeSet.ruleLocks,
+    requestedTtl: command.ttl,
+    ttl,
+    createdAt: now,
+    grantedAt: null,
+    expiresAt: null,
+    maxExpiresAt: null,
+    maxTtl: writeSet.maxTtl,
+    progressWindow: writeSet.progressWindow,
+    progressMarker: null,
+    progressAt: null,
+    claimBy: null,
+    waiting: null,
+    endReason: null,
+    endedAt: null,
+  };
+}
+
+function concerning(command: AcquireCommand, lease: Lease) {
+  return {
+    runId: lease.runId,
+    leaseId: lease.leaseId,
+    resources: lease.entries.map((entry) => entry.resource),
+    requestIds: command.requestIds,
+  };
+}
+
+/** The same key again: the same lease, the same place, or how it ended (P6). */
+function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding): AcquireDecision {
+  if (binding.use === 'tombstone') {
+    return ended('The run released this key before anything was granted by it.');
+  }
+  if (binding.fingerprint !== command.fingerprint) throw keyReused(command.idempotencyKey);
+  const lease = decision.lease(binding.leaseId);
+  if (lease === undefined) return ended('What was granted by this key ended long ago.');
+  if (lease.state === 'active') return repeatActive(decision, lease);
+  if (lease.state === 'waiting') return reattach(decision, lease);
+  if (lease.grantedAt !== null) return { kind: 'lease', leaseId: lease.leaseId };
+  return lease.endReason === 'timed_out' ? waitTimeout() : ended(`The waiting request ended: ${lease.endReason}.`);
+}
+
+function repeatActive(decision: Decision, lease: Lease): AcquireDecision {
+  if (isPast(lease, decision.now)) endPastLeases(decision, [lease]);
+  else if (lease.claimBy !== null) {
+    decision.relyOnFuture(endsAt(lease));
+    decision.emit({ kind: 'lease_claimed', leaseId: lease.leaseId }, { runId: lease.runId, leaseId: lease.leaseId });
+  }
+  return { kind: 'lease', leaseId: lease.leaseId };
+}
+
+function reattach(decision: Decision, lease: Lease): AcquireDecision {
+  const place = lease.waiting;
+  const now = decision.now;
+  if (place === null || place.waitsUntil <= now || place.attachedUntil <= now) {
+    const timedOut = place !== null && place.waitsUntil <= now;
+    decision.emit(
+      { kind: 'lease_ended', leaseId: lease.leaseId, endReason: timedOut ? 'timed_out' : 'withdrawn', reason: timedOut ? 'The wait is over.' : 'Nobody came back for it.' },
+      { runId: lease.runId, leaseId: lease.leaseId },
+    );
+    return timedOut ? waitTimeout() : ended('The place in the queue was given up: nobody came back for it in time.');
+  }
+  const attachment = place.attachment + 1;
+  decision.emit(
+    { kind: 'lease_attached', attachments: [{ leaseId: lease.leaseId, attachedUntil: now + ATTACHED_FOR, attachment, attached: true }] },
+    { runId: lease.runId, leaseId: lease.leaseId },
+  );
+  const { refusal, ahead } = describeWaiting(decision, lease);
+  return { kind: 'waiting', leaseId: lease.leaseId, attachment, place: ahead + 1, refusal };
+}
+
+/** Whom a waiting request waits for, as a refusal, and how many conflicting requests stand ahead. */
+export function describeWaiting(decision: Decision, lease: Lease): { refusal: Refusal; ahead: number } {
+  const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
+  const obstacles = obstaclesNow(decision, locksOfLease(lease), asker);
+  return {
+    refusal: held(lease.entries, obstacles, decision.now, []),
+    ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
+  };
+}
+
+function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Refusal): void {
+  decision.emit(
+    {
+      kind: 'acquire_refused',
+      refusal: refusal.kind,
+      message: refusal.message,
+      purpose: command.purpose,
+      blockers: refusal.blockers.map((blocker) => blocker.leaseId),
+    },
+    {
+      runId: command.runId,
+      resources: [...new Set(command.request.entries.map((entry) => entry.resource))],
+      requestIds: command.requestIds,
+    },
+  );
+}
+
+/** Resources that no kind matches are counted for the report (C14). */
+function noteUnmatched(decision: Decision, refusal: Refusal): void {
+  if (refusal.kind !== 'undescribed' || refusal.resource === '') return;
+  decision.emit(
+    { kind: 'resources_unmatched', counts: [{ resource: refusal.resource, times: 1 }] },
+    { resources: [refusal.resource] },
+  );
+}
+
+export function keyReused(key: string): Fault {
+  return new Fault(
+    'already_exists',
+    'IDEMPOTENCY_KEY_REUSED',
+    `The idempotency key ${JSON.stringify(key)} was used with another request. Use a new key for a new request.`,
+    { metadata: { idempotency_key: key } },
+  );
+}
+
+function ended(message: string): AcquireDecision {
+  return { kind: 'refusal', refusal: refuse('ended', message, { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false }) };
+}
+
+function waitTimeout(): AcquireDecision {
+  return {
+    kind: 'refusal',
+    refusal: refuse('wait_timeout', 'The wait ended before the locks were free.', {
+      action: 'Ask anew with a new idempotency key, or with a longer wait.',
+      who: 'runner',
+      retryable: true,
+    }),
+  };
+}
+
+function notYet(notBefore: Micros, now: Micros): Refusal {
+  return refuse('lock_delay', 'The resource set cannot be had before its start time.', { action: 'Ask again after the start time.', who: 'runner', retryable: true }, { retryAfter: notBefore - now });
+}
+
+function limitRefusal(decision: Decision, run: Run): Refusal | null {
+  const { state, bounds } = decision;
+  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases) return limit('live leases of the namespace', bounds.maxLeases, 'operator');
+  let own = 0;
+  for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
+  if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
+  return null;
+}
+
+function waiterLimit(decision: Decision, run: Run): Refusal | null {
+  const { state, bounds } = decision;
+  if (state.waitingLeases >= bounds.maxWaiters) return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
+  let own = 0;
+  for (const holder of state.leasesOfRun.holders(run.runId)) if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
+  return own >= bounds.maxWaitersPerRun ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner') : null;
+}
+
+function limit(what: string, bound: number, who: string): Refusal {
+  return refuse('limit', `The bound on ${what} is met: ${bound}.`, { action: 'Release what is not needed, then ask again.', who, retryable: true });
+}
+
+function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
+  const blocker = blockerOf(own, writeSet.entries);
+  return refuse(
+    'already_held',
+    `Another lease of the same run holds ${JSON.stringify(blocker.resource)}.`,
+    { action: 'Use that lease, or release it first.', who: 'runner', retryable: false },
+    { resource: blocker.requestedResource, blockers: [blocker] },
+  );
+}
+
+function heldRefusal(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, obstacles: readonly Obstacle[]): Refusal {
+  return held(writeSet.entries, obstacles, decision.now, grantableNow(decision, command, run));
+}
+
+function held(entries: readonly { readonly resource: string; readonly impliedBy: string }[], obstacles: readonly Obstacle[], now: Micros, grantable: readonly RequestedEntry[]): Refusal {
+  const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
+  const first = blockers[0];
+  const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
+  const by = first?.rule ? ` (by rule ${first.rule})` : '';
+  const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
+  return refuse(
+    'held',
+    first === undefined ? 'Nothing stands in the way.' : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
+    {
+      action: 'Wait (set wait), ask again later, or ask for the grantable part.',
+      who: first?.resolver || 'runner',
+      retryable: true,
+    },
+    { resource: first?.requestedResource ?? '', blockers, grantable, retryAfter: latest > now ? latest - now : null },
+  );
+}
+
+/** The requested entries that could be granted one by one now; none for a request of one entry. */
+function grantableNow(decision: Decision, command: AcquireCommand, run: Run): RequestedEntry[] {
+  const { entries } = command.request;
+  if (entries.length < 2) return [];
+  const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
+  return entries.filter((entry) => {
+    const alone = expandWriteSet(decision.state.map, { entries: [entry], task: null, resourceSet: null }, run.allowed, decision.bounds);
+    return alone.ok && obstaclesNow(decision, enforcedLocks(alone.writeSet), asker).length === 0;
+  });
+}
+
+function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
+  return refuse(
+    'deadlock',
+    `Waiting would close a cycle of ${cycle.length - 1} runs that wait for each other; ${heldBy.message}`,
+    { action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.', who: 'runner', retryable: true },
+    { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
+  );
+}

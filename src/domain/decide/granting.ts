@@ -1,0 +1,163 @@
+import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
+import { isPast, type Lease, type LeaseEntry } from '../lease.js';
+import { locksOfLease } from '../held-locks.js';
+import { type Lock, locksOf } from '../locks.js';
+import { INCOMPATIBLE, type Mode } from '../modes.js';
+import { type Asker, holdersInTheWay, ownHolder, waitChain, waitersAhead } from '../obstacles.js';
+import type { Run } from '../run.js';
+import { SECOND, type Micros } from '../time.js';
+import type { Decision } from './decision.js';
+import { endOne, endPast } from './end-one.js';
+import { runRefusal } from './run-guard.js';
+
+/** A grant to a request nobody hangs on must be claimed within this long. */
+export const CLAIM_WITHIN: Micros = 10 * SECOND;
+
+/** The times of a grant made now: never past the kinds' max hold, the end of authority (P5), or the progress window. */
+export function grantTimes(
+  now: Micros,
+  ttl: Micros,
+  writeSet: Pick<ExpandedWriteSet, 'maxHold' | 'progressWindow'>,
+  run: Run,
+): { expiresAt: Micros; maxExpiresAt: Micros } {
+  const maxExpiresAt = Math.min(now + writeSet.maxHold, run.authorityEndsAt);
+  const progressEnd = writeSet.progressWindow === null ? Number.POSITIVE_INFINITY : now + writeSet.progressWindow;
+  return { maxExpiresAt, expiresAt: Math.min(now + ttl, maxExpiresAt, progressEnd) };
+}
+
+/**
+ * Entries with their token. An entry of an `observe` kind that meets another run's lock is granted
+ * without a lock, and carries the refusal that `enforce` would have given (C14).
+ */
+export function entriesWithToken(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker, token: Micros): LeaseEntry[] {
+  const refused = observedRefusals(decision, writeSet, asker);
+  return writeSet.entries.map((entry, index) => ({
+    ...entry,
+    token: entry.access === 'read' ? 0 : token,
+    observedRefusal: refused.has(index) ? 'held' : null,
+  }));
+}
+
+/** Indexes of `observe` entries that meet another run's live lock. */
+function observedRefusals(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker): Set<number> {
+  const refused = new Set<number>();
+  writeSet.entries.forEach((entry, index) => {
+    if (entry.mode !== 'observe') return;
+    for (const { lease } of holdersInTheWay(decision.state, locksOf([entry], []), asker)) {
+      if (isPast(lease, decision.now)) continue;
+      refused.add(index);
+      return;
+    }
+  });
+  return refused;
+}
+
+/** The locks that can refuse: those of entries in `enforce` mode. */
+export function enforcedLocks(writeSet: ExpandedWriteSet): Lock[] {
+  const observing = writeSet.entries.some((entry) => entry.mode === 'observe');
+  if (!observing) return locksOf(writeSet.entries, writeSet.ruleLocks);
+  return locksOf(
+    writeSet.entries.map((entry) => (entry.mode === 'enforce' ? entry : { ...entry, access: 'read' as const })),
+    writeSet.ruleLocks.filter((lock) => writeSet.entries[lock.entry]?.mode === 'enforce'),
+  );
+}
+
+/**
+ * Grants every waiting request that the freed locks make room for, in the order of the queue among
+ * conflicting ones (P9). Each is decided again on the map and the run as they are now.
+ */
+export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
+  if (decision.state.waitingLeases === 0 || freed.length === 0) return;
+  let candidates = waitersTouching(decision, freed);
+  while (candidates.length > 0) {
+    const more: Lock[] = [];
+    for (const leaseId of candidates) {
+      const waiting = decision.state.leases.get(leaseId);
+      if (waiting?.state === 'waiting') more.push(...settleWaiter(decision, waiting));
+    }
+    // A waiter that left the queue without a grant makes room for those behind it.
+    candidates = more.length === 0 ? [] : waitersTouching(decision, more);
+  }
+}
+
+function waitersTouching(decision: Decision, freed: readonly Lock[]): string[] {
+  const found = new Map<string, number>();
+  const visited = new Set<string>();
+  for (const lock of freed) {
+    for (const mode of INCOMPATIBLE[lock.mode] as readonly Mode[]) {
+      if (visited.has(mode + lock.key)) continue;
+      visited.add(mode + lock.key);
+      for (const holder of decision.state.queued[mode].holders(lock.key)) found.set(holder.leaseId, holder.order);
+    }
+  }
+  return [...found].sort((a, b) => a[1] - b[1]).map(([leaseId]) => leaseId);
+}
+
+/** Grants a waiting request, refuses it, or leaves it; returns the locks it gave up in the queue. */
+function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
+  const now = decision.now;
+  const place = waiting.waiting;
+  if (place === null || waiting.request === null) return [];
+  if (place.waitsUntil <= now || place.attachedUntil <= now) {
+    const timedOut = place.waitsUntil <= now;
+    return leaveQueue(decision, waiting, timedOut ? 'timed_out' : 'withdrawn', timedOut ? 'The wait is over.' : 'Nobody came back for it.');
+  }
+  const run = decision.run(waiting.runId);
+  const notNow = run === undefined ? null : runRefusal(run, now, 'acquire');
+  if (run === undefined || notNow !== null) return leaveQueue(decision, waiting, 'refused', notNow?.message ?? 'The run is gone.');
+  const asker: Asker = { runId: run.runId, order: place.queuedAt, leaseId: waiting.leaseId };
+  if (!isFree(decision, locksOfLease(waiting), asker)) return [];
+  const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
+  if (!expanded.ok) return leaveQueue(decision, waiting, 'refused', expanded.refusal.message);
+  const locks = enforcedLocks(expanded.writeSet);
+  if (ownHolder(decision.state, locks, asker, now) !== null) {
+    return leaveQueue(decision, waiting, 'refused', 'Another lease of the run holds it now.');
+  }
+  if (!isFree(decision, locks, asker)) return [];
+  const past = [...holdersInTheWay(decision.state, locks, asker)].map(({ lease }) => lease);
+  for (const lease of past) endPast(decision, lease);
+  grantWaiting(decision, waiting, run, expanded.writeSet, asker);
+  return [...locksOfLease(waiting), ...past.flatMap(locksOfLease)];
+}
+
+function leaveQueue(decision: Decision, waiting: Lease, endReason: 'timed_out' | 'withdrawn' | 'refused', reason: string): Lock[] {
+  endOne(decision, waiting, endReason, reason);
+  return locksOfLease(waiting);
+}
+
+/** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */
+function isFree(decision: Decision, locks: readonly Lock[], asker: Asker): boolean {
+  const { state, now } = decision;
+  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) return false;
+  for (const { lease } of waitersAhead(state, locks, asker)) {
+    if (waitChain(state, lease.runId, asker.runId, now) === null) return false;
+  }
+  return true;
+}
+
+function grantWaiting(decision: Decision, waiting: Lease, run: Run, writeSet: ExpandedWriteSet, asker: Asker): void {
+  const token = decision.nextToken();
+  const ttl = Math.min(waiting.requestedTtl ?? writeSet.ttl, writeSet.maxTtl);
+  const lease: Lease = {
+    ...waiting,
+    state: 'active',
+    generation: 1,
+    request: null,
+    entries: entriesWithToken(decision, writeSet, asker, token),
+    ruleLocks: writeSet.ruleLocks,
+    ttl,
+    maxTtl: writeSet.maxTtl,
+    progressWindow: writeSet.progressWindow,
+    progressAt: token,
+    grantedAt: token,
+    ...grantTimes(token, ttl, writeSet, run),
+    claimBy: waiting.waiting?.attached === true ? null : token + CLAIM_WITHIN,
+    waiting: null,
+  };
+  decision.relyOnFuture(run.authorityEndsAt);
+  decision.emit(
+    { kind: 'lease_granted', lease, fingerprint: null },
+    { runId: lease.runId, leaseId: lease.leaseId, resources: lease.entries.map((entry) => entry.resource) },
+    token,
+  );
+}

@@ -1,0 +1,194 @@
+import { type ConflictMap, type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
+import type { ExpandedEntry, WriteSetRequest } from '../entry.js';
+import { Fault } from '../fault.js';
+import { locksOfLease } from '../held-locks.js';
+import type { Lease, LeaseEntry } from '../lease.js';
+import { isPast } from '../lease.js';
+import { type Asker, holdersInTheWay } from '../obstacles.js';
+import type { Micros } from '../time.js';
+import { type Decision } from './decision.js';
+import { endLeases } from './ending.js';
+
+export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
+
+export interface PutMapCommand {
+  readonly text: string;
+  readonly document: unknown;
+  /** The document, compiled. */
+  readonly map: ConflictMap;
+  readonly expectedVersion: number;
+  readonly reason: string;
+  readonly onLiveConflict: OnLiveConflict;
+  readonly requestIds: readonly string[];
+}
+
+/** A live lease that the change touches. */
+export interface AffectedLease {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly generation: number;
+  readonly added: readonly ExpandedEntry[];
+  readonly conflictsWith: readonly string[];
+  readonly ended: boolean;
+  readonly noLongerGranted: string;
+}
+
+export interface PutMapDecision {
+  readonly version: number;
+  readonly affected: readonly AffectedLease[];
+}
+
+/**
+ * PutConflictMap: against the version it was read at. Every live and waiting lease is expanded anew in
+ * the same append; locks are only ever added. Pairs now in conflict are handled as the admin said.
+ */
+export function decidePutMap(decision: Decision, command: PutMapCommand): PutMapDecision {
+  const current = decision.state.mapVersion;
+  if (current !== command.expectedVersion) throw versionConflict(current, command.expectedVersion);
+  const version = current + 1;
+  const changes = reexpandAll(decision, command.map);
+  decision.emit(
+    { kind: 'conflict_map_put', version, text: command.text, document: command.document, reason: command.reason, onLiveConflict: command.onLiveConflict },
+    { requestIds: command.requestIds },
+  );
+  for (const change of changes) if (change.next !== null) emitReexpanded(decision, change.lease, change.next);
+  const conflicts = conflictsAmong(decision, changes);
+  if (command.onLiveConflict === 'refuse' && conflicts.size > 0) throw liveConflict(conflicts);
+  const newer = command.onLiveConflict === 'revoke_newer' ? newerOfPairs(decision, conflicts) : new Set<string>();
+  const doomed = [...newer].map((leaseId) => decision.state.leases.get(leaseId)).filter((lease) => lease !== undefined);
+  if (doomed.length > 0) endLeases(decision, doomed, 'map_changed', 'A change of the conflict map put it in conflict with an older lease.', command.requestIds);
+  const affected = changes.map((change) => affectedBy(change, conflicts, newer));
+  return { version, affected: affected.filter((a) => a.added.length > 0 || a.conflictsWith.length > 0 || a.noLongerGranted !== '' || a.ended) };
+}
+
+/** PreviewConflictMap: the same decision on an overlay that is thrown away; live conflicts are told, not thrown. */
+export function previewPutMap(decision: Decision, command: PutMapCommand): { accepted: boolean; affected: readonly AffectedLease[] } {
+  const asking = { ...command, expectedVersion: decision.state.mapVersion };
+  if (command.onLiveConflict !== 'refuse') return { accepted: true, affected: decidePutMap(decision, asking).affected };
+  const told = decidePutMap(decision, { ...asking, onLiveConflict: 'keep_until_end' });
+  return { accepted: told.affected.every((lease) => lease.conflictsWith.length === 0), affected: told.affected };
+}
+
+interface Change {
+  readonly lease: Lease;
+  /** What it expands to now; null: nothing changes. */
+  readonly next: { entries: readonly LeaseEntry[]; ruleLocks: Lease['ruleLocks']; added: readonly ExpandedEntry[] } | null;
+  readonly noLongerGranted: string;
+}
+
+function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
+  const changes: Change[] = [];
+  for (const lease of decision.state.leases.values()) {
+    if (lease.state === 'ended' || (lease.state === 'active' && isPast(lease, decision.now))) continue;
+    const run = decision.state.runs.get(lease.runId);
+    const expanded = expandWriteSet(map, lease.request ?? askedFor(lease), run?.allowed ?? [], decision.bounds);
+    if (!expanded.ok) {
+      changes.push({ lease, next: null, noLongerGranted: expanded.refusal.message });
+    } else {
+      const next = union(lease, expanded.writeSet);
+      if (next !== null) changes.push({ lease, next, noLongerGranted: '' });
+    }
+  }
+  return changes;
+}
+
+/** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
+function askedFor(lease: Lease): WriteSetRequest {
+  const entries = lease.entries.filter((entry) => entry.impliedBy === '');
+  return { entries, task: null, resourceSet: null };
+}
+
+const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
+
+/** The lease's entries and what the new map adds; a kept entry keeps its token and never loses strictness. */
+function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
+  const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
+  const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
+  const kept = lease.entries.map((entry) => {
+    const now = expanded.get(identity(entry));
+    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true } : entry;
+  });
+  const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
+  const entries = [...kept, ...added.map((entry) => ({ ...entry, token: 0, observedRefusal: null }))];
+  const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
+  const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.mode} ${lock.key}`;
+  const known = new Set(lease.ruleLocks.map(lockId));
+  const addedLocks = writeSet.ruleLocks
+    .filter((lock) => !known.has(lockId(lock)))
+    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }));
+  const stricter = kept.some((entry, index) => entry !== lease.entries[index]);
+  if (added.length === 0 && addedLocks.length === 0 && !stricter) return null;
+  return { entries, ruleLocks: [...lease.ruleLocks, ...addedLocks], added };
+}
+
+function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Change['next']>): void {
+  const token: Micros = decision.nextToken();
+  const entries = next.entries.map((entry) => (entry.token === 0 && entry.access !== 'read' && lease.state === 'active' ? { ...entry, token } : entry));
+  decision.emit(
+    { kind: 'lease_reexpanded', leaseId: lease.leaseId, generation: lease.generation + 1, entries, ruleLocks: next.ruleLocks },
+    { runId: lease.runId, leaseId: lease.leaseId, resources: entries.map((entry) => entry.resource) },
+    token,
+  );
+}
+
+/** Active leases of other runs that each changed lease now meets. */
+function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<string, Set<string>> {
+  const conflicts = new Map<string, Set<string>>();
+  const note = (a: string, b: string): void => {
+    conflicts.set(a, (conflicts.get(a) ?? new Set()).add(b));
+  };
+  for (const change of changes) {
+    const lease = decision.state.leases.get(change.lease.leaseId);
+    if (change.next === null || lease?.state !== 'active') continue;
+    const asker: Asker = { runId: lease.runId, order: 0, leaseId: lease.leaseId };
+    for (const other of holdersInTheWay(decision.state, locksOfLease(lease), asker)) {
+      if (isPast(other.lease, decision.now)) continue;
+      note(lease.leaseId, other.lease.leaseId);
+      note(other.lease.leaseId, lease.leaseId);
+    }
+  }
+  return conflicts;
+}
+
+function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
+  const grantedAt = (leaseId: string): Micros => decision.state.leases.get(leaseId)?.grantedAt ?? 0;
+  const newer = new Set<string>();
+  const oldestFirst = [...conflicts.keys()].sort((a, b) => grantedAt(a) - grantedAt(b));
+  for (const leaseId of oldestFirst) {
+    if (newer.has(leaseId)) continue;
+    for (const other of conflicts.get(leaseId) ?? []) newer.add(other);
+  }
+  return newer;
+}
+
+function affectedBy(change: Change, conflicts: ReadonlyMap<string, ReadonlySet<string>>, ended: ReadonlySet<string>): AffectedLease {
+  return {
+    leaseId: change.lease.leaseId,
+    runId: change.lease.runId,
+    generation: change.lease.generation + (change.next === null ? 0 : 1),
+    added: change.next?.added ?? [],
+    conflictsWith: [...(conflicts.get(change.lease.leaseId) ?? [])],
+    ended: ended.has(change.lease.leaseId),
+    noLongerGranted: change.noLongerGranted,
+  };
+}
+
+function versionConflict(current: number, expected: number): Fault {
+  return new Fault(
+    'aborted',
+    'MAP_VERSION_CONFLICT',
+    `The conflict map is at version ${current}, not ${expected}: somebody changed it since you read it. Read it again, look at the difference, and put against version ${current}.`,
+    { metadata: { current_version: String(current), expected_version: String(expected) } },
+  );
+}
+
+function liveConflict(conflicts: ReadonlyMap<string, ReadonlySet<string>>): Fault {
+  const pairs = [...conflicts].flatMap(([a, others]) => [...others].filter((b) => a < b).map((b) => `${a}+${b}`));
+  return new Fault(
+    'failed_precondition',
+    'LIVE_CONFLICT',
+    `The new map puts ${pairs.length} pair(s) of live leases in conflict. Wait for them to end, or choose revoke_newer or keep_until_end.`,
+    { metadata: { pairs: pairs.slice(0, 16).join(','), pair_count: String(pairs.length) } },
+  );
+}
+

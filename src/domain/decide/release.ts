@@ -1,0 +1,79 @@
+import { Fault } from '../fault.js';
+import { isPast, type EndReason, type Lease } from '../lease.js';
+import type { Micros } from '../time.js';
+import type { Decision } from './decision.js';
+import { endLeases, endPastLeases } from './ending.js';
+import { leaseNotFound, ownRun } from './run-guard.js';
+
+export interface ReleaseCommand {
+  readonly principal: string;
+  readonly runId: string;
+  /** Exactly one of the two is given. */
+  readonly leaseId: string | null;
+  readonly acquireKey: string | null;
+  readonly requestIds: readonly string[];
+}
+
+export interface ReleaseDecision {
+  readonly outcome: 'released' | 'already_ended' | 'nothing_held';
+  readonly endReason: EndReason | null;
+  readonly effectiveAt: Micros;
+}
+
+/** ReleaseLease: idempotent and typed; never touches another run's lease. */
+export function decideRelease(decision: Decision, command: ReleaseCommand): ReleaseDecision {
+  const run = ownRun(decision, command.runId, command.principal);
+  if (command.acquireKey !== null) return releaseByKey(decision, run.runId, command.acquireKey, command.requestIds);
+  const lease = decision.lease(command.leaseId ?? '');
+  if (lease === undefined || lease.runId !== run.runId) throw leaseNotFound(command.leaseId ?? '');
+  return releaseOne(decision, lease, command.requestIds);
+}
+
+/** Also for an acquire whose answer was lost, or that is still in flight: the tombstone makes it find nothing to do. */
+function releaseByKey(decision: Decision, runId: string, key: string, requestIds: readonly string[]): ReleaseDecision {
+  const scope = `run:${runId}`;
+  const binding = decision.key(scope, key);
+  if (binding === undefined) {
+    decision.emit(
+      { kind: 'key_bound', binding: { scope, key, use: 'tombstone', fingerprint: '', runId, leaseId: '', boundAt: decision.now } },
+      { runId, requestIds },
+    );
+    return { outcome: 'nothing_held', endReason: null, effectiveAt: decision.now };
+  }
+  if (binding.use === 'tombstone') return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
+  if (binding.use !== 'acquire') throw new Fault('failed_precondition', 'KEY_NOT_OF_ACQUIRE', 'This idempotency key was used for another kind of call.');
+  const lease = decision.lease(binding.leaseId);
+  if (lease === undefined) return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
+  return releaseOne(decision, lease, requestIds);
+}
+
+function releaseOne(decision: Decision, lease: Lease, requestIds: readonly string[]): ReleaseDecision {
+  if (lease.state === 'active' && isPast(lease, decision.now)) {
+    endPastLeases(decision, [lease]);
+    return alreadyEnded(decision.lease(lease.leaseId) ?? lease);
+  }
+  if (lease.state === 'ended') return alreadyEnded(lease);
+  const endReason: EndReason = lease.state === 'waiting' ? 'withdrawn' : 'released';
+  endLeases(decision, [lease], endReason, '', requestIds);
+  return { outcome: 'released', endReason, effectiveAt: decision.lease(lease.leaseId)?.endedAt ?? decision.now };
+}
+
+function alreadyEnded(lease: Lease): ReleaseDecision {
+  return { outcome: 'already_ended', endReason: lease.endReason, effectiveAt: lease.endedAt ?? 0 };
+}
+
+export interface RevokeCommand {
+  readonly leaseId: string;
+  readonly reason: string;
+  readonly requestIds: readonly string[];
+}
+
+/** RevokeLease: anybody's lease or waiting request; idempotent. */
+export function decideRevoke(decision: Decision, command: RevokeCommand): { effectiveAt: Micros; endReason: EndReason } {
+  const lease = decision.lease(command.leaseId);
+  if (lease === undefined) throw leaseNotFound(command.leaseId);
+  if (lease.state === 'active' && isPast(lease, decision.now)) endPastLeases(decision, [lease]);
+  else if (lease.state !== 'ended') endLeases(decision, [lease], 'revoked', command.reason, command.requestIds);
+  const after = decision.lease(command.leaseId) ?? lease;
+  return { effectiveAt: after.endedAt ?? decision.now, endReason: after.endReason ?? 'revoked' };
+}

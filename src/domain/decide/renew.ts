@@ -1,0 +1,101 @@
+import type { Renewed } from '../event.js';
+import { endsAt, isPast, type Lease } from '../lease.js';
+import { type Refusal, refuse } from '../refusal.js';
+import { type Micros, MILLISECOND } from '../time.js';
+import type { Decision } from './decision.js';
+import { endPastLeases } from './ending.js';
+import { ownRun, runRefusal } from './run-guard.js';
+
+/** A renewal needs this much left, so that it is decided well before the expiry (P5). */
+export const RENEW_BEFORE: Micros = 500 * MILLISECOND;
+
+export interface RenewCommand {
+  readonly principal: string;
+  readonly runId: string;
+  readonly renewals: readonly { readonly leaseId: string; readonly ttl: Micros | null; readonly progressMarker: string | null }[];
+}
+
+export interface RenewDecision {
+  readonly leaseId: string;
+  readonly refusal: Refusal | null;
+}
+
+/** RenewLeases: each lease for itself, one event for all that were extended. */
+export function decideRenew(decision: Decision, command: RenewCommand): RenewDecision[] {
+  const run = ownRun(decision, command.runId, command.principal);
+  const stopped = runRefusal(run, decision.now, 'renew');
+  const renewed = new Map<string, Renewed>();
+  const past: Lease[] = [];
+  const results = command.renewals.map((wanted): RenewDecision => {
+    const { leaseId } = wanted;
+    const lease = decision.lease(leaseId);
+    if (lease === undefined || lease.runId !== run.runId) return { leaseId, refusal: noSuchLease() };
+    if (lease.state !== 'active') return { leaseId, refusal: endedRefusal(lease) };
+    if (stopped !== null) return { leaseId, refusal: stopped };
+    if (isPast(lease, decision.now)) {
+      past.push(lease);
+      return { leaseId, refusal: endedRefusal({ ...lease, endReason: 'expired' }) };
+    }
+    const outcome = extend(lease, wanted.ttl, wanted.progressMarker, decision.now);
+    if ('refusal' in outcome) return { leaseId, refusal: outcome.refusal };
+    decision.relyOnFuture(endsAt(lease));
+    renewed.set(leaseId, outcome.renewed);
+    return { leaseId, refusal: null };
+  });
+  if (renewed.size > 0) {
+    decision.relyOnFuture(run.authorityEndsAt);
+    decision.emit({ kind: 'leases_renewed', runId: run.runId, renewals: [...renewed.values()] }, { runId: run.runId });
+  }
+  if (past.length > 0) endPastLeases(decision, [...new Set(past)]);
+  return results;
+}
+
+/** The new times of a lease, or why it cannot be extended. It is never shortened. */
+function extend(lease: Lease, ttl: Micros | null, marker: string | null, now: Micros): { renewed: Renewed } | { refusal: Refusal } {
+  const expiresAt = lease.expiresAt ?? 0;
+  if (endsAt(lease) - now < RENEW_BEFORE) return { refusal: tooLate() };
+  const progressed = marker !== null && marker !== lease.progressMarker;
+  const progressAt = progressed ? now : (lease.progressAt ?? now);
+  const windowEnd = lease.progressWindow === null ? Number.POSITIVE_INFINITY : progressAt + lease.progressWindow;
+  const maxExpiresAt = lease.maxExpiresAt ?? expiresAt;
+  const wantedTtl = Math.min(ttl ?? lease.ttl, lease.maxTtl);
+  const reached = Math.min(now + wantedTtl, maxExpiresAt, windowEnd);
+  if (reached <= expiresAt && windowEnd <= expiresAt) return { refusal: noProgress() };
+  if (reached <= expiresAt && maxExpiresAt <= expiresAt) return { refusal: maxHold() };
+  return {
+    renewed: {
+      leaseId: lease.leaseId,
+      ttl: wantedTtl,
+      expiresAt: Math.max(expiresAt, reached),
+      progressMarker: progressed ? marker : lease.progressMarker,
+      progressAt,
+    },
+  };
+}
+
+const askAnew = { action: 'Stop writing, read again what was left, and ask for a new lease.', who: 'runner', retryable: false };
+
+function noSuchLease(): Refusal {
+  return refuse('ended', 'This run holds no lease with that id. Ids are compared letter by letter, lower case.', askAnew);
+}
+
+function endedRefusal(lease: Lease): Refusal {
+  if (lease.state === 'waiting') return refuse('ended', 'The request is still waiting; there is nothing to renew.', { action: 'Call AcquireWriteSet again with the same key.', who: 'runner', retryable: true });
+  return refuse('ended', `The lease has ended: ${lease.endReason ?? 'expired'}.`, askAnew);
+}
+
+function tooLate(): Refusal {
+  return refuse('too_late', 'Less than 500 ms were left; the lease ends at its expiry.', askAnew);
+}
+
+function noProgress(): Refusal {
+  return refuse('no_progress', 'The progress marker did not change within the progress window; the lease ends at its current expiry.', {
+    action: 'Renew with a new progress marker before the expiry, or stop writing.',
+    who: 'runner',
+    retryable: true,
+  });
+}
+
+function maxHold(): Refusal {
+  return refuse('max_hold', "The kind's max hold, or the end of the run's authority, is reached; the lease ends at its current expiry.", askAnew);
+}

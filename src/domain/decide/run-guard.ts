@@ -1,0 +1,56 @@
+import { Fault } from '../fault.js';
+import { type Refusal, refuse } from '../refusal.js';
+import { hasEnded, type Run } from '../run.js';
+import type { Micros } from '../time.js';
+import type { Decision } from './decision.js';
+
+/** The run, if it is the caller's own; an unknown and a foreign one look the same (P4). */
+export function ownRun(decision: Decision, runId: string, principal: string): Run {
+  const run = decision.run(runId);
+  if (run === undefined || run.principal !== principal) throw runNotFound(runId);
+  return run;
+}
+
+export function runNotFound(runId: string): Fault {
+  return new Fault('not_found', 'RUN_NOT_FOUND', `There is no run ${JSON.stringify(runId)} that you may use.`, {
+    metadata: { run_id: runId },
+  });
+}
+
+export function leaseNotFound(leaseId: string): Fault {
+  return new Fault(
+    'not_found',
+    'LEASE_NOT_FOUND',
+    'No lease that you may use has this id. Ids are compared letter by letter, lower case.',
+    { metadata: { lease_id_prefix: leaseId.slice(0, 8) } },
+  );
+}
+
+/** Why a run may not get or extend authority now; null when it may. */
+export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'): Refusal | null {
+  if (hasEnded(run) || run.state === 'stopping') {
+    return refuse('run_ended', `The run is ${run.state}${run.stateReason ? `: ${run.stateReason}` : ''}.`, {
+      action: 'Create a new run with its own contract.',
+      who: 'runner',
+      retryable: false,
+    });
+  }
+  if (run.authorityEndsAt <= now) {
+    return refuse('run_ended', "The end of the run's authority has passed.", {
+      action: 'Create a new run with its own contract; nothing moves the end of this one.',
+      who: 'runner',
+      retryable: false,
+    });
+  }
+  if (run.state === 'blocked' && purpose === 'acquire') {
+    const lost = run.blockCause === 'database_changed';
+    return refuse('run_blocked', `The run is blocked${run.stateReason ? `: ${run.stateReason}` : ''}`, {
+      action: lost
+        ? 'Ask an operator to check what the run did and to resume it (UpdateRunState to ACTIVE).'
+        : 'Resume the run (UpdateRunState to ACTIVE) when it can go on.',
+      who: lost ? 'operator' : 'runner',
+      retryable: false,
+    });
+  }
+  return null;
+}

@@ -1,0 +1,91 @@
+import type { RefusalKind } from './refusal.js';
+import type { RuleLock } from './entry.js';
+import type { KeyBinding } from './key-binding.js';
+import type { EndReason, Lease, LeaseEntry } from './lease.js';
+import type { BlockCause, Run, RunState } from './run.js';
+import type { Micros } from './time.js';
+
+/** Which database the log is in; compared at every append, read index and start (P2). */
+export interface RecordedIdentity {
+  readonly systemIdentifier: string;
+  readonly timeline: number;
+  readonly databaseOid: number;
+  readonly eventTableOid: number;
+  readonly postmasterStart: Micros;
+}
+
+/** What a renewal changed. */
+export interface Renewed {
+  readonly leaseId: string;
+  readonly ttl: Micros;
+  readonly expiresAt: Micros;
+  readonly progressMarker: string | null;
+  readonly progressAt: Micros;
+}
+
+/** Denied checks of a short while, together: they are facts, not state changes (A1). */
+export interface DenialCount {
+  readonly reason: string;
+  readonly resource: string;
+  readonly action: string;
+  readonly runId: string;
+  readonly target: string;
+  readonly count: number;
+  /** What an `observe` kind allowed all the same. */
+  readonly observedOnly: boolean;
+}
+
+/**
+ * One state change each, or one refused attempt. `evolve` applies them; nothing else changes state.
+ * The body is stored as canonical JSON; its form has a version, older ones are lifted by upcasters.
+ */
+export type EventBody =
+  | { readonly kind: 'namespace_created'; readonly name: string }
+  | {
+      readonly kind: 'database_identified';
+      readonly identity: RecordedIdentity;
+      /** True: the database lost acknowledged history; every live lease ends, every run is blocked. */
+      readonly lostHistory: boolean;
+      readonly why: string;
+      readonly continuesFrom: { readonly revision: number; readonly hash: string };
+    }
+  | { readonly kind: 'conflict_map_put'; readonly version: number; readonly text: string; readonly document: unknown; readonly reason: string; readonly onLiveConflict: string }
+  | { readonly kind: 'run_created'; readonly run: Run; readonly fingerprint: string }
+  | {
+      readonly kind: 'run_state_changed';
+      readonly runId: string;
+      readonly state: RunState;
+      readonly reason: string;
+      readonly blockCause: BlockCause | null;
+      readonly endedAt: Micros | null;
+    }
+  | { readonly kind: 'lease_queued'; readonly lease: Lease; readonly fingerprint: string }
+  | { readonly kind: 'lease_granted'; readonly lease: Lease; readonly fingerprint: string | null }
+  | { readonly kind: 'lease_attached'; readonly attachments: readonly { readonly leaseId: string; readonly attachedUntil: Micros; readonly attachment: number; readonly attached: boolean }[] }
+  | { readonly kind: 'lease_claimed'; readonly leaseId: string }
+  | { readonly kind: 'leases_renewed'; readonly runId: string; readonly renewals: readonly Renewed[] }
+  | {
+      readonly kind: 'lease_reexpanded';
+      readonly leaseId: string;
+      readonly generation: number;
+      readonly entries: readonly LeaseEntry[];
+      readonly ruleLocks: readonly RuleLock[];
+    }
+  | { readonly kind: 'lease_ended'; readonly leaseId: string; readonly endReason: EndReason; readonly reason: string }
+  | { readonly kind: 'key_bound'; readonly binding: KeyBinding }
+  | { readonly kind: 'acquire_refused'; readonly refusal: RefusalKind; readonly message: string; readonly purpose: string; readonly blockers: readonly string[] }
+  | { readonly kind: 'checks_denied'; readonly denials: readonly DenialCount[] }
+  | { readonly kind: 'resources_unmatched'; readonly counts: readonly { readonly resource: string; readonly times: number }[] };
+
+export type EventKind = EventBody['kind'];
+
+/** An event before the engine gives it a revision, a batch and hashes. */
+export interface DomainEvent {
+  readonly time: Micros;
+  readonly actor: string;
+  readonly runId: string;
+  readonly leaseId: string;
+  readonly resources: readonly string[];
+  readonly requestIds: readonly string[];
+  readonly body: EventBody;
+}

@@ -1,0 +1,212 @@
+import type { ConflictMap } from './conflict-map/index.js';
+import { compileStored } from './conflict-map/index.js';
+import type { DomainEvent, Renewed } from './event.js';
+import { locksOfLease } from './held-locks.js';
+import type { Holder } from './holder-index.js';
+import type { KeyBinding } from './key-binding.js';
+import type { EndReason, Lease } from './lease.js';
+import { hasEnded } from './run.js';
+import { bindingId, type State } from './state.js';
+import type { Micros } from './time.js';
+
+/** How many unmatched resources are remembered; the least recently seen give way. */
+export const MAX_UNMATCHED = 10_000;
+
+/**
+ * Applies one event to a state: the only way in which state changes. No clock, no randomness, no
+ * decisions; the same events give the same state on every replica.
+ */
+export function evolve(state: State, event: DomainEvent, revision: number): void {
+  state.revision = revision;
+  state.time = event.time;
+  const { body } = event;
+  switch (body.kind) {
+    case 'namespace_created':
+    case 'acquire_refused':
+    case 'checks_denied':
+      return;
+    case 'database_identified':
+      state.identity = body.identity;
+      if (body.lostHistory) endEverything(state, event.time);
+      return;
+    case 'conflict_map_put':
+      state.mapVersion = body.version;
+      state.map = compiled(body.document);
+      return;
+    case 'run_created':
+      state.runs.set(body.run.runId, body.run);
+      bind(state, {
+        scope: `principal:${body.run.principal}`,
+        key: body.run.idempotencyKey,
+        use: 'create_run',
+        fingerprint: body.fingerprint,
+        runId: body.run.runId,
+        leaseId: '',
+        boundAt: event.time,
+      });
+      return;
+    case 'run_state_changed': {
+      const run = must(state.runs.get(body.runId), 'run', body.runId);
+      state.runs.set(body.runId, {
+        ...run,
+        state: body.state,
+        stateReason: body.reason,
+        blockCause: body.blockCause,
+        endedAt: body.endedAt,
+      });
+      return;
+    }
+    case 'lease_queued':
+      insert(state, body.lease, revision);
+      bindAcquire(state, body.lease, body.fingerprint, event.time);
+      return;
+    case 'lease_granted':
+      grant(state, body.lease, body.fingerprint, event.time);
+      return;
+    case 'lease_attached':
+      for (const attachment of body.attachments) {
+        const lease = state.leases.get(attachment.leaseId);
+        if (lease?.waiting == null) continue;
+        const { attachedUntil, attached } = attachment;
+        state.leases.set(lease.leaseId, {
+          ...lease,
+          waiting: { ...lease.waiting, attachedUntil, attached, attachment: attachment.attachment },
+        });
+      }
+      return;
+    case 'lease_claimed': {
+      const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
+      state.leases.set(body.leaseId, { ...lease, claimBy: null });
+      return;
+    }
+    case 'leases_renewed':
+      for (const renewed of body.renewals) renew(state, renewed);
+      return;
+    case 'lease_reexpanded': {
+      const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
+      removeLocks(state, lease);
+      const changed: Lease = { ...lease, generation: body.generation, entries: body.entries, ruleLocks: body.ruleLocks };
+      state.leases.set(body.leaseId, changed);
+      addLocks(state, changed);
+      return;
+    }
+    case 'lease_ended': {
+      const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
+      end(state, lease, body.endReason, event.time);
+      return;
+    }
+    case 'key_bound':
+      bind(state, body.binding);
+      return;
+    case 'resources_unmatched':
+      for (const seen of body.counts) countUnmatched(state, seen.resource, seen.times, event.time);
+      return;
+  }
+}
+
+/** The map of a document is compiled once: every overlay and replay of one event meets the same object. */
+const COMPILED = new WeakMap<object, ConflictMap>();
+
+function compiled(document: unknown): ConflictMap {
+  const known = COMPILED.get(document as object);
+  if (known !== undefined) return known;
+  const map = compileStored(document);
+  COMPILED.set(document as object, map);
+  return map;
+}
+
+function must<T>(record: T | undefined, what: string, id: string): T {
+  if (record === undefined) throw new Error(`the log speaks of ${what} ${id.slice(0, 8)}…, which is not in the state`);
+  return record;
+}
+
+function bind(state: State, binding: KeyBinding): void {
+  state.keys.set(bindingId(binding.scope, binding.key), binding);
+}
+
+function bindAcquire(state: State, lease: Lease, fingerprint: string, boundAt: Micros): void {
+  bind(state, {
+    scope: `run:${lease.runId}`,
+    key: lease.idempotencyKey,
+    use: 'acquire',
+    fingerprint,
+    runId: lease.runId,
+    leaseId: lease.leaseId,
+    boundAt,
+  });
+}
+
+function holderOf(lease: Lease): Holder {
+  return { leaseId: lease.leaseId, runId: lease.runId, order: lease.waiting?.queuedAt ?? 0 };
+}
+
+function addLocks(state: State, lease: Lease): void {
+  const table = lease.state === 'waiting' ? state.queued : state.held;
+  const holder = holderOf(lease);
+  for (const lock of locksOfLease(lease)) table[lock.mode].add(lock.key, holder);
+}
+
+function removeLocks(state: State, lease: Lease): void {
+  const table = lease.state === 'waiting' ? state.queued : state.held;
+  for (const lock of locksOfLease(lease)) table[lock.mode].remove(lock.key, lease.leaseId);
+}
+
+/** Puts a live lease into the state; also used when projections are loaded. */
+export function insert(state: State, lease: Lease, queuedAt: number | null): void {
+  const placed =
+    lease.waiting !== null && queuedAt !== null ? { ...lease, waiting: { ...lease.waiting, queuedAt } } : lease;
+  state.leases.set(placed.leaseId, placed);
+  state.leasesOfRun.add(placed.runId, holderOf(placed));
+  if (placed.state === 'waiting') state.waitingLeases += 1;
+  else state.activeLeases += 1;
+  addLocks(state, placed);
+}
+
+function grant(state: State, lease: Lease, fingerprint: string | null, time: Micros): void {
+  const waiting = state.leases.get(lease.leaseId);
+  if (waiting?.state === 'waiting') {
+    removeLocks(state, waiting);
+    state.waitingLeases -= 1;
+  }
+  insert(state, lease, null);
+  if (fingerprint !== null) bindAcquire(state, lease, fingerprint, time);
+}
+
+function renew(state: State, renewed: Renewed): void {
+  const lease = must(state.leases.get(renewed.leaseId), 'lease', renewed.leaseId);
+  const { ttl, expiresAt, progressMarker, progressAt } = renewed;
+  state.leases.set(lease.leaseId, { ...lease, ttl, expiresAt, progressMarker, progressAt, claimBy: null });
+}
+
+function end(state: State, lease: Lease, endReason: EndReason, endedAt: Micros): void {
+  if (lease.state === 'ended') return;
+  removeLocks(state, lease);
+  state.leasesOfRun.remove(lease.runId, lease.leaseId);
+  if (lease.state === 'waiting') state.waitingLeases -= 1;
+  else state.activeLeases -= 1;
+  state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, claimBy: null });
+}
+
+/** Lost history (P2): every live lease ends, every run waits for an operator, lest a lost stop comes back to life. */
+function endEverything(state: State, time: Micros): void {
+  for (const lease of [...state.leases.values()]) end(state, lease, 'database_changed', time);
+  for (const run of [...state.runs.values()]) {
+    if (hasEnded(run)) continue;
+    state.runs.set(run.runId, {
+      ...run,
+      state: 'blocked',
+      blockCause: 'database_changed',
+      stateReason: 'The database lost history; an operator must resume the run.',
+    });
+  }
+}
+
+function countUnmatched(state: State, resource: string, times: number, time: Micros): void {
+  const before = state.unmatched.get(resource);
+  if (before === undefined && state.unmatched.size >= MAX_UNMATCHED) {
+    let oldest = null as { resource: string; lastSeenAt: Micros } | null;
+    for (const seen of state.unmatched.values()) if (oldest === null || seen.lastSeenAt < oldest.lastSeenAt) oldest = seen;
+    if (oldest !== null) state.unmatched.delete(oldest.resource);
+  }
+  state.unmatched.set(resource, { resource, times: (before?.times ?? 0) + times, lastSeenAt: time });
+}

@@ -1,0 +1,42 @@
+import type { EndReason } from './lease.js';
+import type { Micros } from './time.js';
+
+/** One write a target is about to accept. */
+export interface ProtectedWrite {
+  readonly resource: string;
+  readonly action: string;
+  /** As presented; beyond what a double holds exactly it is Infinity, which is in the future. */
+  readonly token: number;
+  readonly observedVersion: string | null;
+}
+
+export type FenceReason =
+  | 'ok'
+  | 'stale_token'
+  | Exclude<EndReason, 'withdrawn' | 'timed_out' | 'refused'>
+  | 'suspended'
+  | 'not_covered'
+  | 'action_not_allowed'
+  | 'wrong_holder'
+  | 'unknown_lease'
+  | 'future_token'
+  | 'version_required'
+  | 'frozen'
+  | 'in_doubt'
+  | 'not_granted';
+
+export interface WriteVerdict {
+  readonly allowed: boolean;
+  readonly reason: FenceReason;
+  /** In words; names the resource, never a current token. */
+  readonly message: string;
+  /** The kind is in `observe` mode: `reason` is what `enforce` would have answered (C14). */
+  readonly observedOnly: boolean;
+}
+
+export interface FenceVerdict {
+  readonly allowed: boolean;
+  readonly results: readonly WriteVerdict[];
+  /** What is left of the lease; null when denied. */
+  readonly validFor: Micros | null;
+}

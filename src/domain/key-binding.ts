@@ -1,0 +1,22 @@
+import type { Micros } from './time.js';
+
+/** What an idempotency key was used for. */
+export type KeyUse = 'acquire' | 'tombstone' | 'create_run' | 'update_run_state' | 'stop_runs';
+
+/**
+ * What an idempotency key is bound to (P6). A key binds grants and waits, not refusals; a tombstone
+ * makes an acquire that is still in flight find that it was released already.
+ */
+export interface KeyBinding {
+  /** `run:<run id>` for calls about a run, `principal:<name>` for calls that create runs or stop many. */
+  readonly scope: string;
+  readonly key: string;
+  readonly use: KeyUse;
+  /** SHA-256 in hex of the canonical request without wait and tracing. */
+  readonly fingerprint: string;
+  /** The run the key lives as long as; with `create_run` the run it made; empty when there is none. */
+  readonly runId: string;
+  /** The lease it made; empty when there is none. */
+  readonly leaseId: string;
+  readonly boundAt: Micros;
+}

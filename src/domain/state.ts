@@ -1,0 +1,127 @@
+import { type ConflictMap, EMPTY_CONFLICT_MAP } from './conflict-map/index.js';
+import type { RecordedIdentity } from './event.js';
+import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-index.js';
+import type { KeyBinding } from './key-binding.js';
+import type { Lease } from './lease.js';
+import { baseLockTable, type LockTable, overlayLockTable } from './lock-table.js';
+import type { Run } from './run.js';
+import { BaseTable, OverlayTable, type Table } from './table.js';
+import type { Micros } from './time.js';
+
+/** A resource seen that no kind matches. */
+export interface Unmatched {
+  readonly resource: string;
+  readonly times: number;
+  readonly lastSeenAt: Micros;
+}
+
+/**
+ * The live state of one namespace: the fold of its log. Leases, runs and keys may also hold records
+ * that ended a short while ago; what is missing is looked up in the projections by the engine.
+ */
+export interface State {
+  readonly namespace: string;
+  revision: number;
+  /**
+   * Time of the last event; time never goes back (design: time). A grant's token is the time of its
+   * own event, which is later than that of any event before: so this is also the last token (P2).
+   */
+  time: Micros;
+  mapVersion: number;
+  map: ConflictMap;
+  identity: RecordedIdentity | null;
+  activeLeases: number;
+  waitingLeases: number;
+  readonly runs: Table<Run>;
+  readonly leases: Table<Lease>;
+  readonly keys: Table<KeyBinding>;
+  readonly unmatched: Table<Unmatched>;
+  /** What active leases hold. */
+  readonly held: LockTable;
+  /** What waiting requests ask for. */
+  readonly queued: LockTable;
+  /** Live leases, active and waiting, by run. */
+  readonly leasesOfRun: HolderIndex;
+}
+
+/** State with nothing in it: before revision 1. */
+export function emptyState(namespace: string): State {
+  return {
+    namespace,
+    revision: 0,
+    time: 0,
+    mapVersion: 0,
+    map: EMPTY_CONFLICT_MAP,
+    identity: null,
+    activeLeases: 0,
+    waitingLeases: 0,
+    runs: new BaseTable(),
+    leases: new BaseTable(),
+    keys: new BaseTable(),
+    unmatched: new BaseTable(),
+    held: baseLockTable(),
+    queued: baseLockTable(),
+    leasesOfRun: new BaseHolderIndex(),
+  };
+}
+
+/** A state whose changes are not seen by the state it lies over, until they are committed to it. */
+export interface Overlay extends State {
+  readonly runs: OverlayTable<Run>;
+  readonly leases: OverlayTable<Lease>;
+  readonly keys: OverlayTable<KeyBinding>;
+  readonly unmatched: OverlayTable<Unmatched>;
+  commit(): void;
+}
+
+/** Lays an overlay over a state. The state must not change while the overlay is in use. */
+export function overlay(base: State): Overlay {
+  const runs = new OverlayTable(base.runs);
+  const leases = new OverlayTable(base.leases);
+  const keys = new OverlayTable(base.keys);
+  const unmatched = new OverlayTable(base.unmatched);
+  const held = overlayLockTable(base.held);
+  const queued = overlayLockTable(base.queued);
+  const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
+  return {
+    namespace: base.namespace,
+    revision: base.revision,
+    time: base.time,
+    mapVersion: base.mapVersion,
+    map: base.map,
+    identity: base.identity,
+    activeLeases: base.activeLeases,
+    waitingLeases: base.waitingLeases,
+    runs,
+    leases,
+    keys,
+    unmatched,
+    held,
+    queued,
+    leasesOfRun,
+    commit() {
+      base.revision = this.revision;
+      base.time = this.time;
+      base.mapVersion = this.mapVersion;
+      base.map = this.map;
+      base.identity = this.identity;
+      base.activeLeases = this.activeLeases;
+      base.waitingLeases = this.waitingLeases;
+      for (const table of [runs, leases, keys, unmatched, leasesOfRun]) table.commit();
+      for (const index of [...Object.values(held), ...Object.values(queued)]) index.commit();
+    },
+  };
+}
+
+/** Key of a binding in the table of keys. */
+export function bindingId(scope: string, key: string): string {
+  return `${scope}\n${key}`;
+}
+
+/** Live leases of a run: active and waiting. */
+export function* liveLeasesOf(state: State, runId: string): Iterable<Lease> {
+  for (const holder of state.leasesOfRun.holders(runId)) {
+    const lease = state.leases.get(holder.leaseId);
+    if (lease !== undefined) yield lease;
+  }
+}

@@ -1,0 +1,179 @@
+import { Fault } from '../domain/fault.js';
+import type { Micros } from '../domain/time.js';
+import { type AppendBatch, type AppendResult, type EventRecord, type Gate, StoreError } from '../storage/store.js';
+import { type Command, type Plan, planBatch } from './batch.js';
+import type { EngineOptions } from './options.js';
+import { DatabaseChanged, type ReplicaLog } from './replica-log.js';
+import { LogForked } from './replica-state.js';
+import { pause } from './trouble.js';
+
+/** Lost appends in a row after which the namespace is taken exclusively. */
+const LOSSES_BEFORE_EXCLUSIVE = 2;
+/** Attempts at one batch before its callers are told to try again. */
+const MAX_ATTEMPTS = 100;
+/** How long a lost answer is looked for before the callers are told that it is unknown. */
+const LOOK_FOR: Micros = 10_000_000;
+
+/** What became of one attempt. */
+type Attempt = 'again' | 'lost' | { readonly settled: Plan };
+
+/** Decides a batch and appends it, again and again until it is settled one way or the other. */
+export class BatchRun {
+  private readonly attempted = new Map<string, Plan>();
+
+  constructor(
+    private readonly log: ReplicaLog,
+    private readonly options: EngineOptions,
+    private readonly commands: readonly Command[],
+    /** Proves that the head is still the head: for a batch that writes nothing. */
+    private readonly confirm: () => Promise<void>,
+  ) {}
+
+  /** The plan by which the commands are to be answered. */
+  async settle(): Promise<Plan> {
+    let losses = 0;
+    try {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+        const outcome = losses >= LOSSES_BEFORE_EXCLUSIVE ? await this.exclusively() : await this.once();
+        if (typeof outcome === 'object') return outcome.settled;
+        if (outcome === 'lost') losses += 1;
+      }
+    } finally {
+      this.log.unwatch(this.attempted.keys());
+    }
+    throw new Fault('unavailable', 'TOO_BUSY', 'The append kept losing to other replicas; try again with the same key.');
+  }
+
+  private plan(): Plan {
+    return planBatch(
+      { base: this.log.state, head: this.log.head, clock: this.log.estimatedNow(), bounds: this.options.bounds, identity: this.log.identity },
+      this.commands,
+    );
+  }
+
+  private async once(): Promise<Attempt> {
+    const plan = this.plan();
+    if (plan.missing.length > 0) {
+      await this.loadFor(plan);
+      return 'again';
+    }
+    if (plan.batch === null) return this.unchanged(plan);
+    this.remember(plan, plan.batch);
+    const sentAt = this.options.monotonicNow();
+    try {
+      const result = await this.options.store.append(plan.batch);
+      return await this.conclude(plan, result, sentAt);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome') throw error;
+      return this.lookFor(error);
+    }
+  }
+
+  /** A batch that writes nothing is answered only at a head that is still the head. */
+  private async unchanged(plan: Plan): Promise<Attempt> {
+    const before = this.log.head.revision;
+    await this.confirm();
+    return this.log.head.revision === before ? { settled: plan } : 'again';
+  }
+
+  private async loadFor(plan: Plan): Promise<void> {
+    for (const { command, wanted } of plan.missing) command.loaded = await this.log.load(command.loaded, wanted);
+  }
+
+  private remember(plan: Plan, batch: AppendBatch): void {
+    this.attempted.set(batch.batchId, plan);
+    this.log.watch(batch.batchId);
+  }
+
+  private async conclude(plan: Plan, result: AppendResult, sentAt: Micros): Promise<Attempt> {
+    if (result.gate !== null) this.log.clock.observe(result.gate.now);
+    if (result.outcome !== 'appended') this.options.observer.appendLost(result.outcome);
+    switch (result.outcome) {
+      case 'appended':
+        this.log.commit(plan);
+        this.options.observer.batchAppended(this.commands.length, plan.events.length, this.options.monotonicNow() - sentAt);
+        return { settled: plan };
+      case 'stale':
+        this.refuseShrunk(plan, result.gate);
+        return this.followAndFind('lost');
+      case 'busy':
+        await pause(5 + Math.random() * 15);
+        return this.followAndFind('again');
+      case 'time':
+        await pause(1);
+        return 'again';
+      case 'known_keys':
+        this.learnKeys(result.keys);
+        return 'again';
+      case 'identity':
+        this.log.believe(result.gate);
+        throw new DatabaseChanged('the append was refused at the gate');
+    }
+  }
+
+  /** A log that became shorter is another log. */
+  private refuseShrunk(plan: Plan, gate: Gate | null): void {
+    if (gate !== null && (gate.head?.revision ?? 0) < (plan.batch?.expectedHead?.revision ?? 0)) {
+      throw new LogForked('the log is shorter than this replica knows it');
+    }
+  }
+
+  /** Follows the log; an earlier attempt whose answer was lost may turn up there. */
+  private async followAndFind(otherwise: Attempt): Promise<Attempt> {
+    await this.confirm();
+    return this.found() ?? otherwise;
+  }
+
+  private found(): Attempt | null {
+    for (const [batchId, plan] of this.attempted) if (this.log.saw(batchId)) return { settled: plan };
+    return null;
+  }
+
+  /** The answer was lost: the batch is at the tail, or it can still come before whatever is appended next. */
+  private async lookFor(cause: StoreError): Promise<Attempt> {
+    this.options.observer.appendLost('unknown');
+    const since = this.options.monotonicNow();
+    for (;;) {
+      try {
+        return await this.followAndFind('again');
+      } catch (error) {
+        if (error instanceof DatabaseChanged) throw error;
+        if (this.options.monotonicNow() - since > LOOK_FOR) throw cause;
+        await pause(50 + Math.random() * 50);
+      }
+    }
+  }
+
+  private learnKeys(keys: Extract<AppendResult, { outcome: 'known_keys' }>['keys']): void {
+    const known = new Map(keys.map((binding) => [`${binding.scope}\n${binding.key}`, binding]));
+    for (const command of this.commands) {
+      command.loaded = { ...command.loaded, keys: new Map([...command.loaded.keys, ...known]) };
+    }
+  }
+
+  /** Decides and appends while nobody else can: for a batch that keeps losing. */
+  private async exclusively(): Promise<Attempt> {
+    let plan: Plan | null = null;
+    const sentAt = this.options.monotonicNow();
+    const decide = (tail: readonly EventRecord[], gate: Gate): AppendBatch | null => {
+      this.log.believe(gate);
+      this.log.clock.observe(gate.now);
+      this.log.take(tail);
+      if (this.found() !== null) return null;
+      plan = this.plan();
+      if (plan.missing.length > 0 || plan.batch === null) return null;
+      this.remember(plan, plan.batch);
+      return plan.batch;
+    };
+    try {
+      const result = await this.options.store.appendExclusively(this.log.namespace, this.log.head.revision, decide);
+      const found = this.found();
+      if (found !== null) return found;
+      if (plan === null || result === null) return this.once();
+      return await this.conclude(plan, result, sentAt);
+    } catch (error) {
+      if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome') throw error;
+      return this.lookFor(error);
+    }
+  }
+}

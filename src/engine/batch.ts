@@ -1,0 +1,161 @@
+import { randomUUID } from 'node:crypto';
+import { type Bounds, Decision, type LoadedRecords, NeedsLoad, NOTHING_LOADED } from '../domain/decide/decision.js';
+import type { DomainEvent } from '../domain/event.js';
+import { evolve } from '../domain/evolve.js';
+import { overlay, type Overlay, type State } from '../domain/state.js';
+import type { Micros } from '../domain/time.js';
+import type { AppendBatch, DatabaseIdentity, EventRecord, Head, MapVersion } from '../storage/store.js';
+import { BODY_VERSION, canonicalJson, encodeBody } from './event-codec.js';
+import { hashEvent } from './hash-chain.js';
+
+/** A command on its way: what decides it, and who waits for the answer. */
+export interface Command<R = unknown> {
+  readonly actor: string;
+  readonly decide: (decision: Decision) => R;
+  /** In a batch of its own: changes of the conflict map, of which a batch can hold one. */
+  readonly alone: boolean;
+  loaded: LoadedRecords;
+  readonly resolve: (answer: { value: R; revision: number; now: Micros }) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** How one command of a batch came out, not yet acknowledged. */
+type Outcome = { readonly value: unknown; readonly revision: number; readonly now: Micros } | { readonly error: unknown };
+
+/** A batch as decided in memory: what would be written, and how each command would be answered. */
+export interface Plan {
+  readonly overlay: Overlay;
+  readonly batch: AppendBatch | null;
+  readonly events: readonly DomainEvent[];
+  readonly outcomes: readonly Outcome[];
+  /** Commands that wait for records to be loaded; nothing may be written before. */
+  readonly missing: readonly { readonly command: Command; readonly wanted: NeedsLoad['wanted'] }[];
+}
+
+export interface PlanContext {
+  readonly base: State;
+  readonly head: Head;
+  readonly clock: Micros;
+  readonly bounds: Bounds;
+  readonly identity: DatabaseIdentity | null;
+}
+
+/** Decides commands one after another on an overlay; the base stays as it is (P7). */
+export function planBatch(context: PlanContext, commands: readonly Command[]): Plan {
+  let layer = overlay(context.base);
+  const events: DomainEvent[] = [];
+  const outcomes: Outcome[] = [];
+  const missing: { command: Command; wanted: NeedsLoad['wanted'] }[] = [];
+  const newKeys: { scope: string; key: string }[] = [];
+  let past: Micros | null = null;
+  let future: Micros | null = null;
+  for (const command of commands) {
+    const decision = new Decision(layer, context.clock, command.actor, context.bounds, command.loaded);
+    let outcome: Outcome;
+    try {
+      const value = command.decide(decision);
+      outcome = { value, revision: layer.revision, now: decision.now };
+      events.push(...decision.events);
+    } catch (error) {
+      if (error instanceof NeedsLoad) missing.push({ command, wanted: error.wanted });
+      outcome = { error };
+      // What a failed command had emitted is not to be written: begin again without it.
+      if (decision.events.length > 0) layer = replay(context.base, events);
+    }
+    newKeys.push(...decision.newKeys);
+    if (decision.reliedOnAsPast !== null) past = Math.max(past ?? 0, decision.reliedOnAsPast);
+    if (decision.reliedOnAsFuture !== null) future = Math.min(future ?? Number.POSITIVE_INFINITY, decision.reliedOnAsFuture);
+    outcomes.push(outcome);
+  }
+  const written = events.length === 0 ? null : { past, future, newKeys };
+  return { overlay: layer, events, outcomes, missing, batch: written === null ? null : toBatch(context, layer, events, written) };
+}
+
+function replay(base: State, events: readonly DomainEvent[]): Overlay {
+  const layer = overlay(base);
+  for (const event of events) evolve(layer, event, layer.revision + 1);
+  return layer;
+}
+
+function toBatch(
+  context: PlanContext,
+  layer: Overlay,
+  events: readonly DomainEvent[],
+  written: { past: Micros | null; future: Micros | null; newKeys: { scope: string; key: string }[] },
+): AppendBatch {
+  const batchId = randomUUID();
+  return {
+    namespace: context.base.namespace,
+    batchId,
+    expectedHead: context.head.revision === 0 ? null : context.head,
+    identity: context.identity,
+    events: toRecords(context.base.namespace, batchId, context.head, events),
+    leases: layer.leases.changed(),
+    runs: layer.runs.changed(),
+    keys: layer.keys.changed(),
+    unmatched: layer.unmatched.changed(),
+    mapVersion: mapVersionOf(events),
+    newKeys: provenNew(layer, written.newKeys),
+    reliedOnAsPast: written.past,
+    reliedOnAsFuture: written.future,
+  };
+}
+
+/** Only keys that this batch binds need the proof; a key looked up by a refused request binds nothing. */
+function provenNew(layer: Overlay, newKeys: readonly { scope: string; key: string }[]): { scope: string; key: string }[] {
+  const bound = new Set(layer.keys.changed().map((binding) => `${binding.scope}\n${binding.key}`));
+  const seen = new Set<string>();
+  return newKeys.filter(({ scope, key }) => {
+    const id = `${scope}\n${key}`;
+    if (seen.has(id) || !bound.has(id)) return false;
+    seen.add(id);
+    return true;
+  });
+}
+
+function mapVersionOf(events: readonly DomainEvent[]): MapVersion | null {
+  for (const { body, actor, time } of events) {
+    if (body.kind !== 'conflict_map_put') continue;
+    const { version, text, document, reason } = body;
+    return { version, text, document: canonicalJson(document), author: actor, reason, createdAt: time };
+  }
+  return null;
+}
+
+/** The rows of the log, each with the hash of the one before (P7). */
+export function toRecords(namespace: string, batchId: string, head: Head, events: readonly DomainEvent[]): EventRecord[] {
+  let { revision, hash } = head;
+  return events.map((event) => {
+    revision += 1;
+    const unhashed = {
+      namespace,
+      revision,
+      time: event.time,
+      batchId,
+      kind: event.body.kind,
+      bodyVersion: BODY_VERSION,
+      actor: event.actor,
+      runId: event.runId,
+      leaseId: event.leaseId,
+      resources: event.resources,
+      requestIds: event.requestIds,
+      body: encodeBody(event.body),
+      prevHash: hash,
+    };
+    hash = hashEvent(unhashed);
+    return { ...unhashed, hash };
+  });
+}
+
+/** A fresh command. */
+export function newCommand<R>(
+  actor: string,
+  decide: (decision: Decision) => R,
+  alone: boolean,
+): { command: Command; answer: Promise<{ value: R; revision: number; now: Micros }> } {
+  let command!: Command<R>;
+  const answer = new Promise<{ value: R; revision: number; now: Micros }>((resolve, reject) => {
+    command = { actor, decide, alone, loaded: NOTHING_LOADED, resolve, reject };
+  });
+  return { command: command as Command, answer };
+}

@@ -1,0 +1,94 @@
+import { NOTHING_LOADED } from '../domain/decide/decision.js';
+import { decideIdentify } from '../domain/decide/upkeep.js';
+import { Fault } from '../domain/fault.js';
+import { MILLISECOND, SECOND } from '../domain/time.js';
+import type { Gate, Head, Snapshot } from '../storage/store.js';
+import { newCommand, planBatch } from './batch.js';
+import { type HistoryVerdict, judgeHistory, type SeenHead } from './history.js';
+import type { EngineOptions } from './options.js';
+import { DatabaseChanged, ReplicaLog } from './replica-log.js';
+import { GENESIS, ReplicaState } from './replica-state.js';
+import { pause } from './trouble.js';
+
+/**
+ * Loads a namespace and judges its history (design: fail-over and restore). When acknowledged history
+ * may be gone, nothing is acknowledged until the clock is past any token that could have been lost, and
+ * the first new event ends every lease and blocks every run (P2).
+ *
+ * Returns the log once this replica may decide; throws when the database cannot be believed now.
+ */
+export async function establish(namespace: string, options: EngineOptions, remembered: Head | null, onAdvance: () => void): Promise<ReplicaLog> {
+  const snapshot = await options.store.loadSnapshot(namespace);
+  if (snapshot === null) throw new Fault('not_found', 'NAMESPACE_NOT_FOUND', `There is no namespace ${JSON.stringify(namespace)}.`);
+  refuseUnfit(snapshot.gate, options);
+  const verdict = await judge(namespace, options, snapshot, remembered);
+  const log = new ReplicaLog(namespace, options, new ReplicaState(namespace, snapshot), snapshot.recordedIdentity, onAdvance);
+  log.clock.observe(snapshot.gate.now);
+  if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);
+  if (verdict.kind === 'same') return log;
+  const lost = verdict.kind === 'lost';
+  if (lost) options.observer.problem(`namespace ${namespace}: history was lost: ${verdict.why}; every lease ends and every run is blocked`);
+  else options.observer.notice(`namespace ${namespace}: ${verdict.why}`);
+  if (lost || verdict.settle) await pause((2 * SECOND + options.maxClockSkew) / MILLISECOND);
+  await record(log, options, snapshot.gate, { lost, why: verdict.why });
+  return log;
+}
+
+function refuseUnfit(gate: Gate, options: EngineOptions): void {
+  if (gate.inRecovery) throw new DatabaseChanged('the server is in recovery, and a standby is never believed');
+  if (!gate.durable) throw new Fault('unavailable', 'DATABASE_NOT_DURABLE', 'fsync or synchronous_commit is off; Writ does not start on such a database.');
+  if (gate.head !== null && gate.now + options.maxClockSkew < gate.head.time) {
+    throw new Fault('unavailable', 'CLOCK_BEHIND', 'The database clock is behind the last event by more than the allowed skew.');
+  }
+}
+
+/** The furthest head that this replica or the witness has seen. */
+function furthest(remembered: Head | null, witnessed: SeenHead | null): SeenHead | null {
+  if (remembered === null || remembered.revision === 0) return witnessed;
+  return witnessed === null || witnessed.revision < remembered.revision ? remembered : witnessed;
+}
+
+async function judge(namespace: string, options: EngineOptions, snapshot: Snapshot, remembered: Head | null): Promise<HistoryVerdict> {
+  const seen = furthest(remembered, options.witness.read(namespace));
+  const event = seen === null ? null : await options.store.readEvent(namespace, seen.revision);
+  return judgeHistory({
+    recorded: snapshot.recordedIdentity,
+    current: snapshot.gate.identity,
+    failover: options.failover,
+    seen,
+    hashAtSeen: event?.hash ?? null,
+  });
+}
+
+/** Appends `database_identified`; if somebody else was faster, the caller establishes anew. */
+async function record(log: ReplicaLog, options: EngineOptions, gate: Gate, verdict: { lost: boolean; why: string }): Promise<void> {
+  const { identity } = gate;
+  const { revision, hash } = log.head;
+  const identify = { identity, lostHistory: verdict.lost, why: verdict.why, continuesFrom: { revision, hash } };
+  const { command } = newCommand('system', (decision) => decideIdentify(decision, identify), true);
+  const plan = planBatch(
+    { base: log.state, head: log.head, clock: log.estimatedNow(), bounds: options.bounds, identity },
+    [{ ...command, loaded: NOTHING_LOADED }],
+  );
+  if (plan.batch === null) throw new Error('the identity makes no event');
+  const result = await options.store.append(plan.batch);
+  if (result.outcome !== 'appended') throw new DatabaseChanged(`another replica is identifying it (${result.outcome})`);
+  log.identity = identity;
+  log.commit(plan);
+}
+
+/** Creates a namespace by writing revision 1; does nothing when it exists. */
+export async function createNamespace(namespace: string, actor: string, options: EngineOptions): Promise<boolean> {
+  const gate = await options.store.readGate(namespace);
+  refuseUnfit(gate, options);
+  if (gate.head !== null) return false;
+  const state = new ReplicaState(namespace, null);
+  const { command } = newCommand(actor, (decision) => {
+    decision.emit({ kind: 'namespace_created', name: namespace });
+    decideIdentify(decision, { identity: gate.identity, lostHistory: false, why: 'creation', continuesFrom: { revision: 1, hash: '' } });
+  }, true);
+  const plan = planBatch({ base: state.state, head: GENESIS, clock: gate.now, bounds: options.bounds, identity: gate.identity }, [command]);
+  if (plan.batch === null) throw new Error('creation makes no event');
+  const result = await options.store.append(plan.batch);
+  return result.outcome === 'appended';
+}

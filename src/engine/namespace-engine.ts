@@ -1,0 +1,251 @@
+import { type Decision, type LoadedRecords, NeedsLoad, NOTHING_LOADED, View } from '../domain/decide/decision.js';
+import { Fault } from '../domain/fault.js';
+import { emptyState, type State } from '../domain/state.js';
+import type { Micros } from '../domain/time.js';
+import { type Head, StoreError } from '../storage/store.js';
+import { BatchRun } from './append-loop.js';
+import { type Command, newCommand, type Plan } from './batch.js';
+import { establish } from './establish.js';
+import { UnknownEvent } from './event-codec.js';
+import type { EngineOptions } from './options.js';
+import { ReadIndex } from './read-index.js';
+import { DatabaseChanged, type ReplicaLog } from './replica-log.js';
+import { GENESIS, LogForked } from './replica-state.js';
+import { pause, toFault } from './trouble.js';
+
+const MAX_LOADS = 100;
+const ESTABLISH_RETRY_MS = 200;
+
+/** An answer and when it was true. */
+export interface Answer<R> {
+  readonly value: R;
+  readonly revision: number;
+  readonly now: Micros;
+}
+
+const NOT_READY = new Fault('unavailable', 'NOT_READY', 'The coordinator has not yet loaded this namespace; try again.');
+const SHUTTING_DOWN = new Fault('unavailable', 'SHUTTING_DOWN', 'This replica is shutting down; call another one.');
+
+/**
+ * One namespace on one replica.
+ *
+ * Commands that arrive while a batch is on its way form the next one. A batch is decided in memory on an
+ * overlay of the acknowledged state and written by one statement, which proves that the head, the
+ * database and the time are as assumed. If they are not, nothing is written and everything is decided
+ * again. Reads and checks see only what is acknowledged, at a head that the database has just confirmed.
+ */
+export class NamespaceEngine {
+  private log: ReplicaLog | null = null;
+  private trouble: Fault | null = NOT_READY;
+  private establishing: Promise<void> | null = null;
+  private working = false;
+  private stopped = false;
+  private queue: Command[] = [];
+  private readonly readIndex: ReadIndex;
+  private readonly listeners = new Set<() => void>();
+  private readonly nothing: State;
+
+  constructor(
+    readonly namespace: string,
+    private readonly options: EngineOptions,
+  ) {
+    this.nothing = emptyState(namespace);
+    this.readIndex = new ReadIndex(() => options.store.readGate(namespace), options.observer.gateRead, options.monotonicNow);
+  }
+
+  /** Loads the namespace, retrying while the database cannot be believed; resolves once it can decide. */
+  start(): Promise<void> {
+    return this.reestablish(NOT_READY);
+  }
+
+  stop(): void {
+    this.stopped = true;
+    this.trouble = SHUTTING_DOWN;
+    for (const command of this.queue.splice(0)) command.reject(SHUTTING_DOWN);
+    this.changed();
+  }
+
+  /** The acknowledged state, for what needs no proof: gauges, sweeping, waking. */
+  get state(): State {
+    return this.log?.state ?? this.nothing;
+  }
+
+  get head(): Head {
+    return this.log?.head ?? GENESIS;
+  }
+
+  /** Why nothing can be decided now; null when all is well. */
+  get notReady(): Fault | null {
+    return this.trouble;
+  }
+
+  get queueLength(): number {
+    return this.queue.length;
+  }
+
+  /** A lower bound of the database clock, never before the last event. */
+  estimatedNow(): Micros {
+    return this.log?.estimatedNow() ?? 0;
+  }
+
+  /** Calls back after every change of the acknowledged state. */
+  onChange(listener: () => void): () => void {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  }
+
+  /** Decides a command and resolves once its events are committed (P7, P8). */
+  submit<R>(actor: string, decide: (decision: Decision) => R, alone = false): Promise<Answer<R>> {
+    if (this.trouble !== null) return Promise.reject(this.trouble);
+    if (this.queue.length >= this.options.maxQueue) {
+      const text = `${this.options.maxQueue} commands wait for the database already; try again later.`;
+      return Promise.reject(new Fault('resource_exhausted', 'QUEUE_FULL', text));
+    }
+    const { command, answer } = newCommand(actor, decide, alone);
+    this.queue.push(command);
+    this.work();
+    return answer;
+  }
+
+  /** Reads at a head and a time that the database confirmed after this call (P3). */
+  async read<R>(question: (view: View) => R): Promise<Answer<R>> {
+    let loaded: LoadedRecords = NOTHING_LOADED;
+    for (let attempt = 0; attempt < MAX_LOADS; attempt += 1) {
+      const { log, now } = await this.confirm();
+      try {
+        const view = new View(log.state, now, loaded);
+        return { value: question(view), revision: log.head.revision, now: view.now };
+      } catch (error) {
+        if (!(error instanceof NeedsLoad)) throw error;
+        loaded = await this.guarded(() => log.load(loaded, error.wanted));
+      }
+    }
+    throw new Fault('unavailable', 'TOO_BUSY', 'The records asked for kept changing; try again.');
+  }
+
+  /** Follows the log to its end; for the poller and for hints that another replica has written. */
+  async refresh(): Promise<void> {
+    if (this.trouble === null) await this.confirm();
+  }
+
+  /** The read index: afterwards the state is at least as new as the database was after the call. */
+  private confirm(): Promise<{ log: ReplicaLog; now: Micros }> {
+    return this.guarded(async () => {
+      const gate = await this.readIndex.next();
+      const log = this.usable();
+      await log.accept(gate);
+      if (!this.options.alive()) {
+        throw new Fault('unavailable', 'REPLICA_STALE', 'This replica could not write its heartbeat lately; call another one.');
+      }
+      return { log, now: gate.now };
+    });
+  }
+
+  private usable(): ReplicaLog {
+    if (this.trouble !== null) throw this.trouble;
+    if (this.log === null) throw NOT_READY;
+    return this.log;
+  }
+
+  /** Turns failures into faults; what shakes the trust in the state makes it be loaded anew. */
+  private async guarded<R>(work: () => Promise<R>): Promise<R> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.noted(error);
+    }
+  }
+
+  private noted(error: unknown): Fault {
+    const fault = toFault(error);
+    if (error instanceof DatabaseChanged || error instanceof LogForked) {
+      const changed = error instanceof DatabaseChanged ? error : new DatabaseChanged(error.message);
+      this.options.observer.problem(`namespace ${this.namespace}: ${error.message}`, error);
+      void this.reestablish(changed).catch(() => undefined);
+      return changed;
+    }
+    if (error instanceof UnknownEvent) {
+      this.options.observer.problem(error.message, error);
+      this.trouble = new Fault('unavailable', 'UNKNOWN_EVENT', error.message);
+      return this.trouble;
+    }
+    if (fault.faultClass === 'internal') this.options.observer.problem(`namespace ${this.namespace} failed`, error);
+    return fault;
+  }
+
+  /** Loads everything anew and judges the history; meanwhile nothing is decided. One at a time. */
+  private reestablish(why: Fault): Promise<void> {
+    if (this.stopped) return Promise.reject(SHUTTING_DOWN);
+    this.trouble = why;
+    this.establishing ??= this.establishUntilDone().finally(() => {
+      this.establishing = null;
+    });
+    return this.establishing;
+  }
+
+  private async establishUntilDone(): Promise<void> {
+    for (;;) {
+      if (this.stopped) throw SHUTTING_DOWN;
+      try {
+        this.log = await establish(this.namespace, this.options, this.log?.head ?? null, () => this.changed());
+        this.trouble = null;
+        this.changed();
+        this.work();
+        return;
+      } catch (error) {
+        this.trouble = error instanceof Fault ? error : toFault(error);
+        this.options.observer.problem(`namespace ${this.namespace} cannot be loaded yet`, error);
+        if (error instanceof UnknownEvent || (error instanceof StoreError && error.kind === 'bug')) throw error;
+        await pause(ESTABLISH_RETRY_MS + Math.random() * ESTABLISH_RETRY_MS);
+      }
+    }
+  }
+
+  private changed(): void {
+    for (const listener of [...this.listeners]) listener();
+  }
+
+  private work(): void {
+    if (this.working || this.queue.length === 0) return;
+    this.working = true;
+    // Commands of the same turn of the event loop share one batch.
+    setImmediate(() => void this.workQueue());
+  }
+
+  private async workQueue(): Promise<void> {
+    while (this.queue.length > 0) await this.runBatch(this.nextCommands());
+    this.working = false;
+  }
+
+  private nextCommands(): Command[] {
+    const alone = this.queue.findIndex((command) => command.alone);
+    const count = alone === 0 ? 1 : Math.min(alone < 0 ? this.options.maxBatch : alone, this.options.maxBatch);
+    return this.queue.splice(0, count);
+  }
+
+  /** Bad data fails only the command that brought it: the batch is halved until it stands alone. */
+  private async runBatch(commands: readonly Command[]): Promise<void> {
+    try {
+      const run = new BatchRun(this.usable(), this.options, commands, async () => void (await this.confirm()));
+      answerAll(commands, await run.settle());
+    } catch (error) {
+      if (error instanceof StoreError && error.kind === 'bad_data' && commands.length > 1) {
+        const half = Math.ceil(commands.length / 2);
+        await this.runBatch(commands.slice(0, half));
+        await this.runBatch(commands.slice(half));
+        return;
+      }
+      const fault = this.noted(error);
+      for (const command of commands) command.reject(fault);
+    }
+  }
+}
+
+function answerAll(commands: readonly Command[], plan: Plan): void {
+  commands.forEach((command, index) => {
+    const outcome = plan.outcomes[index];
+    if (outcome === undefined) command.reject(new Error('a command without outcome'));
+    else if ('error' in outcome) command.reject(toFault(outcome.error));
+    else command.resolve({ value: outcome.value, revision: outcome.revision, now: outcome.now });
+  });
+}

@@ -1,0 +1,144 @@
+import type { LoadedRecords, NeedsLoad } from '../domain/decide/decision.js';
+import { Fault } from '../domain/fault.js';
+import type { State } from '../domain/state.js';
+import type { Micros } from '../domain/time.js';
+import type { DatabaseIdentity, EventRecord, Gate, Head } from '../storage/store.js';
+import type { Plan } from './batch.js';
+import { DatabaseClock } from './database-clock.js';
+import { sameIdentity } from './history.js';
+import { loadMissing } from './load-missing.js';
+import type { EngineOptions } from './options.js';
+import { LogForked, ReplicaState } from './replica-state.js';
+
+/** Events read at once while following the log. */
+const TAIL_PAGE = 1_000;
+
+/** The database is another one than assumed; the namespace must be established anew. */
+export class DatabaseChanged extends Fault {
+  constructor(why: string) {
+    super('unavailable', 'DATABASE_CHANGED', `Nothing is decided until the database is known again: ${why}.`);
+  }
+}
+
+/**
+ * This replica's copy of one namespace's log: the acknowledged state, the head, the database's identity
+ * and clock. It moves by committing what was acknowledged and by reading the tail.
+ */
+export class ReplicaLog {
+  readonly clock: DatabaseClock;
+  private following: Promise<void> | null = null;
+  private readonly watched = new Set<string>();
+  private readonly seen = new Set<string>();
+
+  constructor(
+    readonly namespace: string,
+    private readonly options: EngineOptions,
+    private replica: ReplicaState,
+    /** Null before the first start on a database. */
+    public identity: DatabaseIdentity | null,
+    private readonly onAdvance: () => void,
+  ) {
+    this.clock = new DatabaseClock(options.monotonicNow);
+  }
+
+  get state(): State {
+    return this.replica.state;
+  }
+
+  get head(): Head {
+    return this.replica.head;
+  }
+
+  /** A lower bound of the database clock, never before the last event. */
+  estimatedNow(): Micros {
+    return Math.max(this.clock.lowerBound(), this.state.time);
+  }
+
+  /** Throws unless the gate is of the database this state belongs to, and of one that may be believed. */
+  believe(gate: Gate): void {
+    if (gate.inRecovery) throw new DatabaseChanged('the server is in recovery, and a standby is never believed');
+    if (!gate.durable) {
+      throw new Fault('unavailable', 'DATABASE_NOT_DURABLE', 'fsync or synchronous_commit is off; nothing is decided on such a database.');
+    }
+    if (this.identity !== null && !sameIdentity(gate.identity, this.identity)) {
+      throw new DatabaseChanged('the database answers with another identity');
+    }
+  }
+
+  /** Takes over what a gate says, and follows the log as far as it goes. */
+  async accept(gate: Gate): Promise<void> {
+    this.believe(gate);
+    this.clock.observe(gate.now);
+    if (gate.head === null) throw new LogForked('the namespace is gone from the database');
+    await this.follow(gate.head.revision);
+  }
+
+  /** Reads the tail up to a revision at least; one reader at a time. */
+  async follow(revision: number): Promise<void> {
+    while (this.head.revision < revision) {
+      this.following ??= this.followPage().finally(() => {
+        this.following = null;
+      });
+      await this.following;
+    }
+  }
+
+  private async followPage(): Promise<void> {
+    const before = this.head.revision;
+    const records = await this.options.store.readTail(this.namespace, before, TAIL_PAGE);
+    if (records.length === 0) throw new LogForked(`the log ends before revision ${before + 1}, which the database had confirmed`);
+    this.take(records);
+  }
+
+  /** Applies events that were read from the log. */
+  take(records: readonly EventRecord[]): void {
+    const before = this.head.revision;
+    this.replica.follow(records);
+    for (const { batchId } of records) if (this.watched.has(batchId)) this.seen.add(batchId);
+    if (this.head.revision !== before) this.advanced();
+  }
+
+  /** Makes an acknowledged plan the state; the tail may have brought some of it already. */
+  commit(plan: Plan): void {
+    const batch = plan.batch;
+    const last = batch?.events[batch.events.length - 1];
+    if (batch === null || last === undefined) return;
+    const base = batch.expectedHead?.revision ?? 0;
+    if (this.head.revision === base) {
+      this.replica.commit(plan.overlay, { revision: last.revision, hash: last.hash, time: last.time });
+      this.advanced();
+    } else {
+      this.take(batch.events);
+    }
+  }
+
+  /** From now on, notes when the tail brings this batch. */
+  watch(batchId: string): void {
+    this.watched.add(batchId);
+  }
+
+  /** Whether the tail brought it: the append happened although its answer was lost. */
+  saw(batchId: string): boolean {
+    return this.seen.has(batchId);
+  }
+
+  unwatch(batchIds: Iterable<string>): void {
+    for (const batchId of batchIds) {
+      this.watched.delete(batchId);
+      this.seen.delete(batchId);
+    }
+  }
+
+  /** Loads a record from the projections, and follows the log at least to where they were read. */
+  async load(before: LoadedRecords, wanted: NeedsLoad['wanted']): Promise<LoadedRecords> {
+    const { records, revision } = await loadMissing(this.options.store, this.namespace, before, wanted);
+    await this.follow(revision);
+    // What ended and was forgotten since the look-up must be looked up again.
+    return this.replica.forgottenThrough > revision ? before : records;
+  }
+
+  private advanced(): void {
+    this.options.witness.note(this.namespace, this.head);
+    this.onAdvance();
+  }
+}

@@ -1,0 +1,113 @@
+import { evolve, insert } from '../domain/evolve.js';
+import { compileStored } from '../domain/conflict-map/index.js';
+import { hasEnded } from '../domain/run.js';
+import { emptyState, type Overlay, type State } from '../domain/state.js';
+import type { EventRecord, Head, Snapshot } from '../storage/store.js';
+import { decodeEvent } from './event-codec.js';
+import { GENESIS_HASH } from './hash-chain.js';
+
+export const GENESIS: Head = { revision: 0, hash: GENESIS_HASH, time: 0 };
+
+/** How many ended records stay in memory, so that answers about what has just ended need no look-up. */
+const RECENTLY_ENDED = 20_000;
+
+/** The log does not continue what this replica has seen. */
+export class LogForked extends Error {
+  override readonly name = 'LogForked';
+}
+
+/**
+ * The acknowledged state of one namespace on this replica, and the head it belongs to. It changes only
+ * by committing an acknowledged overlay or by following the log.
+ */
+export class ReplicaState {
+  readonly state: State;
+  head: Head;
+  /**
+   * Everything that ended after this revision is still in memory; what was looked up in the projections
+   * at an earlier one may be out of date.
+   */
+  forgottenThrough: number;
+  private readonly forgettable: (() => void)[] = [];
+  private readonly endedAt: number[] = [];
+
+  constructor(namespace: string, snapshot: Snapshot | null) {
+    this.state = emptyState(namespace);
+    this.head = snapshot?.gate.head ?? GENESIS;
+    this.forgottenThrough = this.head.revision;
+    if (snapshot !== null) load(this.state, this.head, snapshot);
+  }
+
+  /** Applies events that follow the head; those already applied are passed over. */
+  follow(records: readonly EventRecord[]): void {
+    for (const record of records) {
+      if (record.revision <= this.head.revision) continue;
+      if (record.revision !== this.head.revision + 1 || record.prevHash !== this.head.hash) {
+        throw new LogForked(`revision ${record.revision} does not follow revision ${this.head.revision} as this replica knows it`);
+      }
+      const event = decodeEvent(record);
+      evolve(this.state, event, record.revision);
+      this.head = { revision: record.revision, hash: record.hash, time: record.time };
+      const { body } = event;
+      if (body.kind === 'lease_ended') this.rememberLease(body.leaseId);
+      if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
+      if (body.kind === 'lease_granted' || body.kind === 'lease_queued') this.rememberKey(`run:${body.lease.runId}\n${body.lease.idempotencyKey}`);
+      if (body.kind === 'key_bound') this.rememberKey(`${body.binding.scope}\n${body.binding.key}`);
+    }
+    this.forget();
+  }
+
+  /** Makes an acknowledged overlay the state. Its base must be this state as it is. */
+  commit(overlay: Overlay, head: Head): void {
+    const { leases, runs, keys } = overlay;
+    overlay.commit();
+    this.head = head;
+    for (const lease of leases.changed()) if (lease.state === 'ended') this.rememberLease(lease.leaseId);
+    for (const run of runs.changed()) if (hasEnded(run)) this.rememberRun(run.runId);
+    for (const binding of keys.changed()) this.rememberKey(`${binding.scope}\n${binding.key}`);
+    this.forget();
+  }
+
+  private rememberLease(leaseId: string): void {
+    this.remember(() => {
+      if (this.state.leases.get(leaseId)?.state === 'ended') this.state.leases.delete(leaseId);
+    });
+  }
+
+  private rememberRun(runId: string): void {
+    this.remember(() => {
+      const run = this.state.runs.get(runId);
+      if (run !== undefined && hasEnded(run)) this.state.runs.delete(runId);
+    });
+  }
+
+  private rememberKey(id: string): void {
+    this.remember(() => this.state.keys.delete(id));
+  }
+
+  private remember(forgetIt: () => void): void {
+    this.forgettable.push(forgetIt);
+    this.endedAt.push(this.head.revision);
+  }
+
+  private forget(): void {
+    if (this.forgettable.length < 2 * RECENTLY_ENDED) return;
+    const old = this.forgettable.splice(0, this.forgettable.length - RECENTLY_ENDED);
+    const revisions = this.endedAt.splice(0, old.length);
+    for (const forgetIt of old) forgetIt();
+    this.forgottenThrough = revisions[revisions.length - 1] ?? this.forgottenThrough;
+  }
+}
+
+function load(state: State, head: Head, snapshot: Snapshot): void {
+  state.revision = head.revision;
+  state.time = head.time;
+  if (snapshot.mapVersion !== null) {
+    state.mapVersion = snapshot.mapVersion.version;
+    state.map = compileStored(JSON.parse(snapshot.mapVersion.document));
+  }
+  state.identity = snapshot.recordedIdentity;
+  for (const run of snapshot.runs) state.runs.set(run.runId, run);
+  for (const lease of snapshot.leases) insert(state, lease, null);
+  for (const seen of snapshot.unmatched) state.unmatched.set(seen.resource, seen);
+}

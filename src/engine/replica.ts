@@ -1,0 +1,191 @@
+import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
+import { isPast } from '../domain/lease.js';
+import { hasEnded } from '../domain/run.js';
+import { type Micros, MILLISECOND, SECOND } from '../domain/time.js';
+import { createNamespace } from './establish.js';
+import { NamespaceEngine } from './namespace-engine.js';
+import type { EngineOptions } from './options.js';
+
+/** A replica whose last committed heartbeat is older than this denies. */
+const HEARTBEAT_MAX_AGE: Micros = 2 * SECOND;
+const HEARTBEAT_EVERY_MS = 500;
+const SWEEP_EVERY_MS = 250;
+const ATTACH_EVERY_MS = 5_000;
+const PURGE_EVERY_MS = 60_000;
+const PURGE_RUNS = 200;
+/** Most attachments that one command extends. */
+const ATTACH_CHUNK = 500;
+
+export interface ReplicaOptions extends Omit<EngineOptions, 'alive'> {
+  readonly replicaId: string;
+  /** Ended runs and what belongs to them are removed from the projections after this. */
+  readonly purgeAfter: Micros;
+}
+
+/** One coordinator process: its namespaces, and the work that goes on without being asked for. */
+export class Replica {
+  private readonly engines = new Map<string, NamespaceEngine>();
+  private readonly opening = new Map<string, Promise<NamespaceEngine>>();
+  private readonly timers: NodeJS.Timeout[] = [];
+  private readonly attachments = new Map<string, Map<string, number>>();
+  private heartbeatAt: Micros = Number.NEGATIVE_INFINITY;
+  private beating = false;
+  private unsubscribe: () => void = () => undefined;
+  private stopped = false;
+  private readonly engineOptions: EngineOptions;
+
+  constructor(private readonly options: ReplicaOptions) {
+    this.engineOptions = { ...options, alive: () => this.alive() };
+  }
+
+  /** Starts the background work and opens every namespace there is; "default" exists from the start. */
+  async start(): Promise<void> {
+    await this.beat();
+    this.every(HEARTBEAT_EVERY_MS, () => this.beat());
+    this.every(this.options.pollInterval / MILLISECOND, () => this.poll());
+    this.every(SWEEP_EVERY_MS, () => this.sweep());
+    this.every(ATTACH_EVERY_MS, () => this.extendAttachments());
+    this.every(PURGE_EVERY_MS, () => this.purge());
+    this.unsubscribe = this.options.store.onAppended((namespace) => void this.engines.get(namespace)?.refresh().catch(() => undefined));
+    await createNamespace('default', 'system', this.engineOptions);
+    await this.open('default');
+  }
+
+  async stop(): Promise<void> {
+    this.stopped = true;
+    for (const timer of this.timers) clearInterval(timer);
+    this.unsubscribe();
+    for (const engine of this.engines.values()) engine.stop();
+    await this.options.witness.close();
+  }
+
+  /** The engine of a namespace, loaded when it is asked for first; rejects when there is no such namespace. */
+  open(namespace: string): Promise<NamespaceEngine> {
+    const engine = this.engines.get(namespace);
+    if (engine !== undefined) return Promise.resolve(engine);
+    let opening = this.opening.get(namespace);
+    if (opening === undefined) {
+      opening = this.load(namespace).finally(() => this.opening.delete(namespace));
+      this.opening.set(namespace, opening);
+    }
+    return opening;
+  }
+
+  private async load(namespace: string): Promise<NamespaceEngine> {
+    const engine = new NamespaceEngine(namespace, this.engineOptions);
+    await engine.start();
+    this.engines.set(namespace, engine);
+    return engine;
+  }
+
+  async create(namespace: string, actor: string): Promise<boolean> {
+    return createNamespace(namespace, actor, this.engineOptions);
+  }
+
+  /** Engines that are loaded, for gauges and readiness. */
+  loaded(): readonly NamespaceEngine[] {
+    return [...this.engines.values()];
+  }
+
+  /** Why this replica cannot decide; empty when it can. */
+  reasonsNotReady(): string[] {
+    const reasons: string[] = [];
+    if (!this.alive()) reasons.push('the heartbeat could not be written lately: is the database reachable and writable?');
+    if (this.engines.size === 0) reasons.push('no namespace is loaded yet');
+    for (const engine of this.engines.values()) if (engine.notReady !== null) reasons.push(`${engine.namespace}: ${engine.notReady.message}`);
+    return reasons;
+  }
+
+  /** A call hangs on a waiting request now: its place is kept while this replica lives (design: waiting). */
+  attach(namespace: string, leaseId: string, attachment: number): void {
+    const calls = this.attachments.get(namespace) ?? new Map<string, number>();
+    calls.set(leaseId, attachment);
+    this.attachments.set(namespace, calls);
+  }
+
+  /** The call was answered or its caller has gone: the place is kept a little longer, for the next call. */
+  async detach(namespace: string, leaseId: string, attachment: number): Promise<void> {
+    const calls = this.attachments.get(namespace);
+    if (calls?.get(leaseId) !== attachment) return;
+    calls.delete(leaseId);
+    const engine = this.engines.get(namespace);
+    if (engine === undefined) return;
+    await engine.submit('system', (decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }])).catch(() => undefined);
+  }
+
+  private alive(): boolean {
+    return this.options.monotonicNow() - this.heartbeatAt <= HEARTBEAT_MAX_AGE;
+  }
+
+  private every(milliseconds: number, work: () => Promise<void>): void {
+    let running = false;
+    const timer = setInterval(() => {
+      if (running || this.stopped) return;
+      running = true;
+      void work()
+        .catch((error) => this.options.observer.problem('background work failed', error))
+        .finally(() => {
+          running = false;
+        });
+    }, milliseconds);
+    timer.unref();
+    this.timers.push(timer);
+  }
+
+  private async beat(): Promise<void> {
+    if (this.beating) return;
+    this.beating = true;
+    // Counted from the send: the commit cannot be older than that.
+    const sentAt = this.options.monotonicNow();
+    try {
+      await this.options.store.heartbeat(this.options.replicaId);
+      this.heartbeatAt = sentAt;
+    } catch (error) {
+      this.options.observer.notice('the heartbeat could not be written', { error: String(error) });
+    } finally {
+      this.beating = false;
+    }
+  }
+
+  private async poll(): Promise<void> {
+    await Promise.all(this.loaded().map((engine) => engine.refresh().catch(() => undefined)));
+  }
+
+  /** Expiry is true at reads; here it becomes events, a bounded number at a time. */
+  private async sweep(): Promise<void> {
+    for (const engine of this.engines.values()) {
+      if (engine.notReady !== null) continue;
+      while (somethingIsDue(engine) && !this.stopped) {
+        const { value } = await engine.submit('system', decideSweep).catch(() => ({ value: { more: false } }));
+        if (!value.more) break;
+      }
+    }
+  }
+
+  private async extendAttachments(): Promise<void> {
+    for (const [namespace, calls] of this.attachments) {
+      const engine = this.engines.get(namespace);
+      const all = [...calls].map(([leaseId, attachment]) => ({ leaseId, attachment, attached: true }));
+      for (let start = 0; engine !== undefined && start < all.length; start += ATTACH_CHUNK) {
+        const chunk = all.slice(start, start + ATTACH_CHUNK);
+        await engine.submit('system', (decision) => decideAttach(decision, chunk)).catch(() => undefined);
+      }
+    }
+  }
+
+  private async purge(): Promise<void> {
+    for (const engine of this.engines.values()) {
+      if (engine.notReady === null) await this.options.store.purge(engine.namespace, engine.estimatedNow() - this.options.purgeAfter, PURGE_RUNS);
+    }
+  }
+}
+
+function somethingIsDue(engine: NamespaceEngine): boolean {
+  const now = engine.estimatedNow();
+  for (const lease of engine.state.leases.values()) {
+    if (lease.state === 'active' && isPast(lease, now)) return true;
+    if (lease.state === 'waiting' && lease.waiting !== null && Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil) <= now) return true;
+  }
+  for (const run of engine.state.runs.values()) if (!hasEnded(run) && run.authorityEndsAt <= now) return true;
+  return false;
+}

@@ -1,0 +1,232 @@
+import { resolve } from 'node:path';
+import { z } from 'zod';
+
+/**
+ * The coordinator's settings, all of them from `WRIT_*` environment variables; nothing else reads the
+ * environment. An empty variable counts as unset. Durations are written with their unit: `500ms`,
+ * `5s`, `2m`, `24h`, `7d`.
+ */
+export interface Config {
+  /** WRIT_GRPC_PORT, 7410; 0 picks a free one. */
+  readonly grpcPort: number;
+  /** WRIT_HTTP_PORT, 7411; 0 picks a free one. */
+  readonly httpPort: number;
+  /** WRIT_HOST, 127.0.0.1; beyond loopback only with WRIT_ALLOW_INSECURE=beyond-loopback, as there is no TLS yet. */
+  readonly host: string;
+  /** WRIT_DATABASE_URL; null: the embedded Postgres. Carries a password. */
+  readonly databaseUrl: string | null;
+  /** WRIT_DATABASE_PREPARED, on; `off` for poolers that cannot keep prepared statements apart. */
+  readonly databasePrepared: boolean;
+  /** WRIT_DATABASE_CONNECTIONS, 10: at most this many at once. */
+  readonly databaseConnections: number;
+  /** WRIT_DATA_DIR, ./.writ; absolute. */
+  readonly dataDir: string;
+  /** WRIT_TOKENS_FILE; required with WRIT_DATABASE_URL, added to the development tokens without it. */
+  readonly tokensFile: string | null;
+  /** WRIT_LOG_LEVEL, info. */
+  readonly logLevel: LogLevel;
+  /** WRIT_FAILOVER, asynchronous: whether a fail-over of the database can lose acknowledged history. */
+  readonly failover: 'asynchronous' | 'synchronous';
+  /** WRIT_MAX_CLOCK_SKEW, 5s: how far the clocks of two database servers may be apart. */
+  readonly maxClockSkewMicros: number;
+  /** WRIT_SHUTDOWN_DEADLINE, 10s: the process ends within it, whatever is still going on (F26). */
+  readonly shutdownDeadlineMs: number;
+  /** WRIT_CHECKPOINT_KEY_FILE: the private key that signs checkpoints; null: the services' default. */
+  readonly checkpointKeyFile: string | null;
+  /** WRIT_PURGE_AFTER, 24h: how long ended runs, their leases and keys stay; no shorter, since the API promises it (P6). */
+  readonly purgeAfterMicros: number;
+  readonly limits: Limits;
+}
+
+/** Bounds that requests meet; each is named in the refusal or fault it causes. */
+export interface Limits {
+  /** WRIT_MAX_ENTRIES, 256: entries of one write set. */
+  readonly maxEntries: number;
+  /** WRIT_MAX_LOCKS, 4096: locks of one write set after expansion. */
+  readonly maxLocks: number;
+  /** WRIT_MAX_WAITERS_PER_RUN, 64. */
+  readonly maxWaitersPerRun: number;
+  /** WRIT_MAX_WAITERS, 10000: of one namespace. */
+  readonly maxWaiters: number;
+  /** WRIT_MAX_LEASES_PER_RUN, 1000: live ones. */
+  readonly maxLeasesPerRun: number;
+  /** WRIT_MAX_LEASES, 1000000: live ones of one namespace. */
+  readonly maxLeases: number;
+  /** WRIT_MAX_MESSAGE_BYTES, 4194304: one request. */
+  readonly maxMessageBytes: number;
+  /** WRIT_MAX_CALLS_PER_SECOND, 0: of one principal on one replica; 0: unlimited. */
+  readonly maxCallsPerSecond: number;
+}
+
+export const LOG_LEVELS = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
+
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** The environment asks for something that cannot be; one line per variable. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  constructor(readonly problems: readonly string[]) {
+    super(problems.join('\n'));
+  }
+}
+
+/** As much of `process.env` as is read here. */
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+const MICROS_PER_UNIT = { us: 1, ms: 1e3, s: 1e6, m: 60e6, h: 3600e6, d: 86_400e6 } as const;
+
+type DurationUnit = keyof typeof MICROS_PER_UNIT;
+
+const DURATION = /^(\d{1,9})(us|ms|s|m|h|d)$/;
+
+/** Microseconds of a text such as `5s`; null when it is none. */
+export function parseDuration(text: string): number | null {
+  const found = DURATION.exec(text);
+  if (found === null) return null;
+  const micros = Number(found[1]) * MICROS_PER_UNIT[found[2] as DurationUnit];
+  return Number.isSafeInteger(micros) ? micros : null;
+}
+
+/** A variable: unset is the fallback, else what `parse` makes of the text; undefined is a problem. */
+function setting<T>(fallback: T, expected: string, parse: (text: string) => T | undefined) {
+  return z
+    .string()
+    .optional()
+    .transform((text, context): T => {
+      if (text === undefined) return fallback;
+      const value = parse(text);
+      if (value !== undefined) return value;
+      context.issues.push({ code: 'custom', input: text, message: `must be ${expected}, not ${JSON.stringify(text)}` });
+      return z.NEVER;
+    });
+}
+
+function integer(fallback: number, least: number, most: number, note = '') {
+  return setting(fallback, `a whole number from ${least} to ${most}${note}`, (text) => {
+    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+    return value >= least && value <= most ? value : undefined;
+  });
+}
+
+function duration(fallback: string, least: string, most: string) {
+  const [lower, upper] = [parseDuration(least), parseDuration(most)];
+  return setting(parseDuration(fallback) ?? 0, `a duration from ${least} to ${most}, such as ${fallback}`, (text) => {
+    const value = parseDuration(text);
+    return value !== null && lower !== null && upper !== null && value >= lower && value <= upper ? value : undefined;
+  });
+}
+
+function oneOf<const T extends string>(fallback: T, choices: readonly T[]) {
+  const isChoice = (text: string): text is T => (choices as readonly string[]).includes(text);
+  return setting<T>(fallback, `one of ${choices.join(', ')}`, (text) => (isChoice(text) ? text : undefined));
+}
+
+/** Never repeats the value: it carries a password. */
+const databaseUrl = z
+  .string()
+  .regex(/^postgres(ql)?:\/\/\S+$/, 'must begin with postgres:// or postgresql:// and contain no spaces')
+  .optional();
+
+const port = (fallback: number) => integer(fallback, 0, 65_535, ' (0 picks a free port)');
+
+const schema = z.object({
+  WRIT_GRPC_PORT: port(7410),
+  WRIT_HTTP_PORT: port(7411),
+  WRIT_HOST: setting('127.0.0.1', 'a host name or an IP address', (text) => (/^[\w.:%-]+$/.test(text) ? text : undefined)),
+  WRIT_ALLOW_INSECURE: oneOf('no', ['no', 'beyond-loopback']),
+  WRIT_DATABASE_URL: databaseUrl,
+  WRIT_DATABASE_PREPARED: oneOf('on', ['on', 'off']),
+  WRIT_DATABASE_CONNECTIONS: integer(10, 3, 500),
+  WRIT_DATA_DIR: z.string().default('./.writ'),
+  WRIT_TOKENS_FILE: z.string().optional(),
+  WRIT_LOG_LEVEL: oneOf('info', LOG_LEVELS),
+  WRIT_FAILOVER: oneOf('asynchronous', ['asynchronous', 'synchronous']),
+  WRIT_MAX_CLOCK_SKEW: duration('5s', '0s', '5m'),
+  WRIT_SHUTDOWN_DEADLINE: duration('10s', '100ms', '1h'),
+  WRIT_CHECKPOINT_KEY_FILE: z.string().optional(),
+  WRIT_PURGE_AFTER: duration('24h', '24h', '3650d'),
+  WRIT_MAX_ENTRIES: integer(256, 1, 10_000),
+  WRIT_MAX_LOCKS: integer(4096, 1, 1_000_000),
+  WRIT_MAX_WAITERS_PER_RUN: integer(64, 0, 100_000),
+  WRIT_MAX_WAITERS: integer(10_000, 0, 1_000_000),
+  WRIT_MAX_LEASES_PER_RUN: integer(1000, 1, 10_000_000),
+  WRIT_MAX_LEASES: integer(1_000_000, 1, 100_000_000),
+  WRIT_MAX_MESSAGE_BYTES: integer(4 << 20, 1 << 10, 256 << 20),
+  WRIT_MAX_CALLS_PER_SECOND: integer(0, 0, 1_000_000),
+});
+
+type Variables = z.infer<typeof schema>;
+
+/**
+ * Reads the settings, or throws a ConfigError that names every variable that is wrong.
+ *
+ * @example
+ * const config = readConfig();
+ */
+export function readConfig(env: Environment = process.env): Config {
+  const given = Object.fromEntries(
+    Object.keys(schema.shape).flatMap((name) => {
+      const text = env[name]?.trim();
+      return text === undefined || text === '' ? [] : [[name, text]];
+    }),
+  );
+  const parsed = schema.safeParse(given);
+  if (!parsed.success) {
+    throw new ConfigError(parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`));
+  }
+  const problems = contradictions(parsed.data);
+  if (problems.length > 0) throw new ConfigError(problems);
+  return toConfig(parsed.data);
+}
+
+/** What is wrong with settings that are each right. */
+function contradictions(v: Variables): string[] {
+  const problems: string[] = [];
+  if (!isLoopback(v.WRIT_HOST) && v.WRIT_ALLOW_INSECURE !== 'beyond-loopback') {
+    problems.push(
+      `WRIT_HOST: ${v.WRIT_HOST} is reachable from other machines, and tokens would travel unencrypted. ` +
+        'Keep a loopback address, or set WRIT_ALLOW_INSECURE=beyond-loopback where the network protects them.',
+    );
+  }
+  if (v.WRIT_GRPC_PORT !== 0 && v.WRIT_GRPC_PORT === v.WRIT_HTTP_PORT) {
+    problems.push(`WRIT_HTTP_PORT: ${v.WRIT_HTTP_PORT} is WRIT_GRPC_PORT too; each needs its own`);
+  }
+  if (v.WRIT_DATABASE_URL !== undefined && v.WRIT_TOKENS_FILE === undefined) {
+    problems.push('WRIT_TOKENS_FILE: required with WRIT_DATABASE_URL; `writ token` makes an entry for it');
+  }
+  return problems;
+}
+
+/** Whether a host names this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function toConfig(v: Variables): Config {
+  return {
+    grpcPort: v.WRIT_GRPC_PORT,
+    httpPort: v.WRIT_HTTP_PORT,
+    host: v.WRIT_HOST,
+    databaseUrl: v.WRIT_DATABASE_URL ?? null,
+    databasePrepared: v.WRIT_DATABASE_PREPARED === 'on',
+    databaseConnections: v.WRIT_DATABASE_CONNECTIONS,
+    dataDir: resolve(v.WRIT_DATA_DIR),
+    tokensFile: v.WRIT_TOKENS_FILE === undefined ? null : resolve(v.WRIT_TOKENS_FILE),
+    logLevel: v.WRIT_LOG_LEVEL,
+    failover: v.WRIT_FAILOVER,
+    maxClockSkewMicros: v.WRIT_MAX_CLOCK_SKEW,
+    shutdownDeadlineMs: v.WRIT_SHUTDOWN_DEADLINE / 1000,
+    checkpointKeyFile: v.WRIT_CHECKPOINT_KEY_FILE === undefined ? null : resolve(v.WRIT_CHECKPOINT_KEY_FILE),
+    purgeAfterMicros: v.WRIT_PURGE_AFTER,
+    limits: {
+      maxEntries: v.WRIT_MAX_ENTRIES,
+      maxLocks: v.WRIT_MAX_LOCKS,
+      maxWaitersPerRun: v.WRIT_MAX_WAITERS_PER_RUN,
+      maxWaiters: v.WRIT_MAX_WAITERS,
+      maxLeasesPerRun: v.WRIT_MAX_LEASES_PER_RUN,
+      maxLeases: v.WRIT_MAX_LEASES,
+      maxMessageBytes: v.WRIT_MAX_MESSAGE_BYTES,
+      maxCallsPerSecond: v.WRIT_MAX_CALLS_PER_SECOND,
+    },
+  };
+}

@@ -1,0 +1,245 @@
+import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+
+/**
+ * Everything that is counted, in one place, under one name each. Who decides counts: the engine and
+ * the services the domain's numbers, the transports their calls. Labels are bounded sets (kinds,
+ * reasons, methods, namespaces), never ids.
+ */
+export interface Metrics {
+  /** Leases granted, at once or after a wait. */
+  granted(namespace: string, count?: number): void;
+  /** A typed refusal of an acquire or a renewal. */
+  refused(namespace: string, kind: string): void;
+  /** A write that a fence check did not allow, or would not have (`observe`). */
+  denied(namespace: string, reason: string, count?: number): void;
+  /** A lease ended; feeds the share of expired ones too. */
+  leaseEnded(namespace: string, reason: string, count?: number): void;
+  /** One append to the log. */
+  batchAppended(commands: number, events: number, micros: number): void;
+  /** An append that was not taken: `stale`, `time`, `busy`, … */
+  appendLost(outcome: string): void;
+  /** One read index, and the checks and reads it served. */
+  gateRead(served: number, micros: number): void;
+  /** One fence check, decided; from its arrival at the service to its verdict. */
+  checked(micros: number): void;
+  /** One call over gRPC, with its status code in words. */
+  rpcEnded(method: string, code: string, micros: number): void;
+  /** Calls over gRPC that have not ended. */
+  rpcsInFlight(read: () => number): void;
+  /** Where the gauges of the namespaces come from; asked at each scrape. */
+  gauges(read: () => readonly NamespaceGauges[]): void;
+  /** Whether this replica serves; asked at each scrape. */
+  readiness(read: () => boolean): void;
+  /** The text that Prometheus scrapes. */
+  render(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** What is true of a namespace on this replica now. */
+export interface NamespaceGauges {
+  readonly namespace: string;
+  readonly liveLeases: number;
+  readonly waiters: number;
+  /** Age of the oldest waiting request; 0 when none waits. */
+  readonly oldestWaiterMicros: number;
+  /** Revisions that this replica knows to exist and has not applied yet. */
+  readonly logLag: number;
+  /** Commands that wait for the next append. */
+  readonly queueDepth: number;
+}
+
+const CALL_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
+const DATABASE_BUCKETS = [0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.125, 0.25, 0.5, 1, 2.5, 5];
+const SIZE_BUCKETS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
+
+/** Makes the registry and all metrics; `processMetrics` adds those of Node itself. */
+export function createMetrics(options: { readonly processMetrics?: boolean } = {}): Metrics {
+  const registry = new Registry();
+  if (options.processMetrics === true) collectDefaultMetrics({ register: registry });
+  const gauges = new ScrapedGauges(registry);
+  return {
+    ...leaseCounters(registry),
+    ...engineMetrics(registry),
+    ...rpcMetrics(registry),
+    gauges: (read) => gauges.readFrom(read),
+    async render() {
+      gauges.refresh();
+      return { contentType: registry.contentType, text: await registry.metrics() };
+    },
+  };
+}
+
+function leaseCounters(registry: Registry): Pick<Metrics, 'granted' | 'refused' | 'denied' | 'leaseEnded'> {
+  const registers = [registry];
+  const grants = new Counter({
+    registers,
+    name: 'writ_leases_granted_total',
+    help: 'Leases granted.',
+    labelNames: ['namespace'],
+  });
+  const refusals = new Counter({
+    registers,
+    name: 'writ_refusals_total',
+    help: 'Typed refusals of acquires and renewals, by kind.',
+    labelNames: ['namespace', 'kind'],
+  });
+  const denials = new Counter({
+    registers,
+    name: 'writ_fence_denials_total',
+    help: 'Writes that a fence check did not allow, by reason.',
+    labelNames: ['namespace', 'reason'],
+  });
+  const ended = new Counter({
+    registers,
+    name: 'writ_leases_ended_total',
+    help: 'Leases that ended, by reason.',
+    labelNames: ['namespace', 'reason'],
+  });
+  const totals = { all: 0, expired: 0 };
+  new Gauge({
+    registers,
+    name: 'writ_leases_expired_share',
+    help: 'Of the leases that ended on this replica since it started, the share that expired. 0 to 1.',
+    collect() {
+      this.set(totals.all === 0 ? 0 : totals.expired / totals.all);
+    },
+  });
+  return {
+    granted: (namespace, count = 1) => grants.inc({ namespace }, count),
+    refused: (namespace, kind) => refusals.inc({ namespace, kind }),
+    denied: (namespace, reason, count = 1) => denials.inc({ namespace, reason }, count),
+    leaseEnded(namespace, reason, count = 1) {
+      ended.inc({ namespace, reason }, count);
+      totals.all += count;
+      if (reason === 'expired') totals.expired += count;
+    },
+  };
+}
+
+function engineMetrics(registry: Registry): Pick<Metrics, 'batchAppended' | 'appendLost' | 'gateRead' | 'checked'> {
+  const registers = [registry];
+  const commands = new Histogram({
+    registers,
+    name: 'writ_batch_commands',
+    help: 'Commands decided together in one append.',
+    buckets: SIZE_BUCKETS,
+  });
+  const events = new Histogram({
+    registers,
+    name: 'writ_batch_events',
+    help: 'Events written by one append.',
+    buckets: SIZE_BUCKETS,
+  });
+  const duration = new Histogram({
+    registers,
+    name: 'writ_batch_duration_seconds',
+    help: 'How long one append took.',
+    buckets: DATABASE_BUCKETS,
+  });
+  const lost = new Counter({
+    registers,
+    name: 'writ_appends_lost_total',
+    help: 'Appends that were not taken and were decided again, by why.',
+    labelNames: ['outcome'],
+  });
+  const served = new Histogram({
+    registers,
+    name: 'writ_read_index_served',
+    help: 'Checks and reads answered by one read index.',
+    buckets: SIZE_BUCKETS,
+  });
+  const readIndex = new Histogram({
+    registers,
+    name: 'writ_read_index_duration_seconds',
+    help: 'How long one read index took.',
+    buckets: DATABASE_BUCKETS,
+  });
+  const checks = new Histogram({
+    registers,
+    name: 'writ_fence_check_duration_seconds',
+    help: 'How long a fence check took to be decided.',
+    buckets: CALL_BUCKETS,
+  });
+  return {
+    batchAppended(commandCount, eventCount, micros) {
+      commands.observe(commandCount);
+      events.observe(eventCount);
+      duration.observe(micros / 1e6);
+    },
+    appendLost: (outcome) => lost.inc({ outcome }),
+    gateRead(count, micros) {
+      served.observe(count);
+      readIndex.observe(micros / 1e6);
+    },
+    checked: (micros) => checks.observe(micros / 1e6),
+  };
+}
+
+function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFlight' | 'readiness'> {
+  const registers = [registry];
+  const duration = new Histogram({
+    registers,
+    name: 'writ_rpc_duration_seconds',
+    help: 'How long a gRPC call took, by method and status code.',
+    labelNames: ['method', 'code'],
+    buckets: CALL_BUCKETS,
+  });
+  let inFlight = () => 0;
+  let ready = () => false;
+  new Gauge({
+    registers,
+    name: 'writ_rpcs_in_flight',
+    help: 'gRPC calls that have not ended.',
+    collect() {
+      this.set(inFlight());
+    },
+  });
+  new Gauge({
+    registers,
+    name: 'writ_ready',
+    help: '1: this replica serves; 0: /readyz says why not.',
+    collect() {
+      this.set(ready() ? 1 : 0);
+    },
+  });
+  return {
+    rpcEnded: (method, code, micros) => duration.observe({ method, code }, micros / 1e6),
+    rpcsInFlight(read) {
+      inFlight = read;
+    },
+    readiness(read) {
+      ready = read;
+    },
+  };
+}
+
+/** Gauges that are read when somebody looks, all from one snapshot. */
+class ScrapedGauges {
+  #read: () => readonly NamespaceGauges[] = () => [];
+  readonly #gauges: readonly { readonly gauge: Gauge<'namespace'>; readonly of: (row: NamespaceGauges) => number }[];
+
+  constructor(registry: Registry) {
+    const gauge = (name: string, help: string, of: (row: NamespaceGauges) => number) => ({
+      gauge: new Gauge({ registers: [registry], name, help, labelNames: ['namespace'] }),
+      of,
+    });
+    this.#gauges = [
+      gauge('writ_leases_live', 'Leases that are held.', (row) => row.liveLeases),
+      gauge('writ_waiters', 'Requests that wait for locks.', (row) => row.waiters),
+      gauge('writ_oldest_waiter_age_seconds', 'Age of the oldest waiting request; 0 when none waits.', (row) => row.oldestWaiterMicros / 1e6),
+      gauge('writ_log_lag_revisions', 'Log revisions known to exist and not applied on this replica yet.', (row) => row.logLag),
+      gauge('writ_command_queue_depth', 'Commands that wait for the next append.', (row) => row.queueDepth),
+    ];
+  }
+
+  readFrom(read: () => readonly NamespaceGauges[]): void {
+    this.#read = read;
+  }
+
+  refresh(): void {
+    const rows = this.#read();
+    for (const { gauge, of } of this.#gauges) {
+      gauge.reset();
+      for (const row of rows) gauge.set({ namespace: row.namespace }, of(row));
+    }
+  }
+}

@@ -1,0 +1,226 @@
+import type { Principal } from '../auth/principal.js';
+import type { MapProblem } from '../domain/conflict-map/index.js';
+import type { Allowance, ExpandedEntry, WriteSetRequest } from '../domain/entry.js';
+import type { Violation } from '../domain/fault.js';
+import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
+import type { EndReason, Lease, LeaseState } from '../domain/lease.js';
+import type { Refusal } from '../domain/refusal.js';
+import type { Run, RunState } from '../domain/run.js';
+import type { Micros } from '../domain/time.js';
+import type { EventRecord, MapVersion, UnmatchedResource } from '../storage/store.js';
+
+/**
+ * The services as transports see them, in the domain's words. Everything here is checked by the
+ * service itself: roles, fields, bounds. Bad input, unknown ids and missing rights are thrown as
+ * `Fault`; expected negative outcomes are returned.
+ */
+export interface CallContext {
+  readonly principal: Principal;
+  /** Empty means "default". */
+  readonly namespace: string;
+  /** Correlates logs, spans and events: the caller's, else made by the transport. */
+  readonly requestId: string;
+  /** Milliseconds the caller will still wait; null: no deadline. */
+  readonly deadlineMs: number | null;
+  /** Aborted when the caller has gone. */
+  readonly signal: AbortSignal;
+}
+
+/** An answer, and the log revision at which it was true. */
+export interface At<T> {
+  readonly value: T;
+  readonly revision: number;
+  /** Database time of the decision; durations left are counted from it. */
+  readonly now: Micros;
+}
+
+export interface AcquireInput extends WriteSetRequest {
+  readonly runId: string;
+  readonly ttl: Micros | null;
+  readonly wait: Micros;
+  readonly idempotencyKey: string;
+  readonly purpose: string;
+  readonly requestId: string;
+}
+
+/** A waiting request, as told to its run. */
+export interface WaitingPlace {
+  readonly leaseId: string;
+  readonly place: number;
+  readonly refusal: Refusal;
+  readonly callAgainWithin: Micros;
+  readonly waitsUntil: Micros;
+}
+
+export type AcquireOutcome =
+  | { readonly kind: 'lease'; readonly lease: Lease }
+  | { readonly kind: 'waiting'; readonly waiting: WaitingPlace }
+  | { readonly kind: 'refusal'; readonly refusal: Refusal };
+
+export interface RenewalInput {
+  readonly leaseId: string;
+  readonly ttl: Micros | null;
+  readonly progressMarker: string | null;
+}
+
+export interface RenewalOutcome {
+  readonly leaseId: string;
+  readonly lease: Lease | null;
+  readonly refusal: Refusal | null;
+}
+
+export interface ReleaseOutcome {
+  readonly outcome: 'released' | 'already_ended' | 'nothing_held';
+  readonly endReason: EndReason | null;
+  readonly effectiveAt: Micros;
+}
+
+/** A run with what is derived from its leases. */
+export interface RunView {
+  readonly run: Run;
+  readonly liveLeases: number;
+  readonly waitingRequests: number;
+  readonly mayWrite: boolean;
+}
+
+export interface CreateRunInput {
+  readonly purpose: string;
+  readonly goalRevision: string;
+  readonly initiator: string;
+  readonly allowed: readonly Allowance[];
+  readonly authorityEndsAt: Micros;
+  readonly escalation: readonly string[];
+  readonly idempotencyKey: string;
+}
+
+export interface Page {
+  /** 1 to 1,000. */
+  readonly size: number;
+  readonly token: string;
+}
+
+export interface Paged<T> {
+  readonly items: readonly T[];
+  /** Empty: this is the last page. */
+  readonly nextToken: string;
+}
+
+export interface LocatedProblem extends MapProblem {
+  readonly file: string;
+  readonly line: number;
+  readonly column: number;
+}
+
+export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
+
+export interface AffectedLease {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly generation: number;
+  readonly added: readonly ExpandedEntry[];
+  readonly conflictsWith: readonly string[];
+  readonly ended: boolean;
+  readonly noLongerGranted: string;
+}
+
+export interface NamespaceView {
+  readonly name: string;
+  readonly createdAt: Micros;
+  readonly revision: number;
+  readonly mapVersion: number;
+  readonly liveLeases: number;
+  readonly waitingRequests: number;
+  readonly liveRuns: number;
+}
+
+export interface Checkpoint {
+  readonly namespace: string;
+  readonly revision: number;
+  readonly hash: string;
+  readonly time: Micros;
+  readonly signature: Uint8Array;
+  readonly keyId: string;
+  readonly publicKeyPem: string;
+}
+
+export interface WriteSetQuestion extends WriteSetRequest {}
+
+export interface ConflictStepView {
+  readonly key: string;
+  readonly modeA: string;
+  readonly modeB: string;
+  readonly resourceA: string;
+  readonly resourceB: string;
+  readonly ruleA: string;
+  readonly ruleB: string;
+  readonly message: string;
+}
+
+export interface Explanation {
+  readonly conflict: boolean;
+  readonly steps: readonly ConflictStepView[];
+  readonly entriesA: readonly ExpandedEntry[];
+  readonly entriesB: readonly ExpandedEntry[];
+  readonly refusalA: Refusal | null;
+  readonly refusalB: Refusal | null;
+}
+
+export interface TaskPairView {
+  readonly taskA: string;
+  readonly taskB: string;
+  readonly canCollide: boolean;
+  readonly always: boolean;
+  readonly because: readonly string[];
+  readonly inputChanges: readonly string[];
+}
+
+export interface EventQuery {
+  readonly runId: string;
+  readonly leaseId: string;
+  readonly resource: string;
+  readonly kinds: readonly string[];
+  readonly requestId: string;
+  readonly afterRevision: number;
+  readonly newestFirst: boolean;
+}
+
+/** One method per RPC. */
+export interface WritApi {
+  acquireWriteSet(context: CallContext, input: AcquireInput): Promise<At<AcquireOutcome>>;
+  renewLeases(context: CallContext, input: { runId: string; renewals: readonly RenewalInput[] }): Promise<At<readonly RenewalOutcome[]>>;
+  releaseLease(context: CallContext, input: { runId: string; leaseId: string | null; acquireKey: string | null }): Promise<At<ReleaseOutcome>>;
+  revokeLease(context: CallContext, input: { leaseId: string; reason: string }): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>>;
+  getLease(context: CallContext, input: { leaseId: string }): Promise<At<Lease>>;
+  listLeases(context: CallContext, input: { runId: string; resource: string; states: readonly LeaseState[]; page: Page }): Promise<At<Paged<Lease>>>;
+  previewWriteSet(context: CallContext, input: AcquireInput): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>>;
+
+  checkFence(context: CallContext, input: { leaseId: string; presenterRunId: string; writes: readonly ProtectedWrite[]; requestId: string }): Promise<At<FenceVerdict>>;
+
+  createRun(context: CallContext, input: CreateRunInput): Promise<At<RunView>>;
+  getRun(context: CallContext, input: { runId: string }): Promise<At<RunView>>;
+  listRuns(context: CallContext, input: { states: readonly RunState[]; page: Page }): Promise<At<Paged<RunView>>>;
+  updateRunState(context: CallContext, input: { runId: string; state: RunState; reason: string; idempotencyKey: string }): Promise<At<RunView>>;
+  stopRun(context: CallContext, input: { runId: string; reason: string }): Promise<At<{ effectiveAt: Micros; run: RunView }>>;
+  stopRuns(context: CallContext, input: { principal: string; resource: string; all: boolean; reason: string; idempotencyKey: string }): Promise<At<{ effectiveAt: Micros; runs: readonly RunView[] }>>;
+
+  getConflictMap(context: CallContext, input: { version: number }): Promise<At<MapVersion | null>>;
+  putConflictMap(context: CallContext, input: { document: string; expectedVersion: number; reason: string; onLiveConflict: OnLiveConflict }): Promise<At<{ version: number; warnings: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
+  validateConflictMap(context: CallContext, input: { document: string; fileName: string }): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }>;
+  previewConflictMap(context: CallContext, input: { document: string; onLiveConflict: OnLiveConflict }): Promise<At<{ accepted: boolean; problems: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
+  explainConflict(context: CallContext, input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string }): Promise<Explanation>;
+  listConflictMapVersions(context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>>;
+  resolveResource(context: CallContext, input: { resource: string }): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }>;
+  getTaskMatrix(context: CallContext, input: { document: string }): Promise<readonly TaskPairView[]>;
+  listUnmatchedResources(context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>>;
+
+  listEvents(context: CallContext, input: EventQuery & { page: Page }): Promise<Paged<EventRecord>>;
+  /** Batches of at most 1,000 events, in order; ends at the head it found when called. */
+  exportEvents(context: CallContext, input: { afterRevision: number }): AsyncIterable<readonly EventRecord[]>;
+  getCheckpoint(context: CallContext): Promise<Checkpoint>;
+
+  createNamespace(context: CallContext, input: { name: string }): Promise<{ namespace: NamespaceView; created: boolean }>;
+  getNamespace(context: CallContext, input: { name: string }): Promise<NamespaceView>;
+  listNamespaces(context: CallContext, input: { page: Page }): Promise<Paged<NamespaceView>>;
+}
+
+export type { Violation };

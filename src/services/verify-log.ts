@@ -1,0 +1,373 @@
+import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
+import { GENESIS_HASH, hashEvent } from '../engine/hash-chain.js';
+import type { EventRecord } from '../storage/store.js';
+import type { Checkpoint } from './api.js';
+import { type ExportLine, checkpointStatement, exportLines, normalPublicKey, parseEvent, parseHeader } from './log-export.js';
+
+/**
+ * Verifies an exported log offline (A2, F23): every event's hash is computed anew, every event follows the one before,
+ * none is missing, and the last one is the one that the signed checkpoint names. Memory does not grow with the log.
+ *
+ * The chain alone proves little, since anybody can compute hashes; what anchors it is the signature over its end. Hence
+ * all the care for the key: the one in the file is only as good as the reader's reason to believe it.
+ */
+
+export type LogFault =
+  /** The header is missing or is no header of an export. */
+  | 'header'
+  /** The checkpoint's signature is not by the key given, or by none. */
+  | 'signature'
+  /** The file names another public key than the reader expects. */
+  | 'key'
+  /** One event is not what it was. */
+  | 'changed'
+  | 'removed'
+  | 'inserted'
+  | 'reordered'
+  /** The end is missing. */
+  | 'cut_off'
+  /** Whole in itself, but its end is not what the checkpoint signed: events were changed and hashed anew to the end. */
+  | 'rewritten';
+
+export interface LogProblem {
+  readonly fault: LogFault;
+  /** The first bad event, by the revision it should have; null when the header is bad. */
+  readonly revision: number | null;
+  /** 1-based line of the file where it shows; the header is line 1. */
+  readonly line: number;
+  readonly message: string;
+}
+
+export interface LogVerdict {
+  readonly ok: boolean;
+  readonly problem: LogProblem | null;
+  readonly namespace: string;
+  /** Events that were found good, from `firstRevision` to `lastRevision`. */
+  readonly events: number;
+  readonly firstRevision: number;
+  readonly lastRevision: number;
+  readonly checkpoint: Pick<Checkpoint, 'revision' | 'hash' | 'time' | 'keyId'> | null;
+  /** SHA-256 of the public key (SPKI, DER), in hex: what to compare with a key from elsewhere. */
+  readonly keyFingerprint: string;
+  /** False: the key was taken from the file itself. */
+  readonly keyGiven: boolean;
+}
+
+export interface VerifyLogOptions {
+  /** The public key that must have signed, in PEM. Absent: the one in the file, which proves only that the file fits itself. */
+  readonly publicKey?: string;
+  /** The reader knows that the export begins after this revision. Default 0: it must be complete. */
+  readonly afterRevision?: number;
+}
+
+/**
+ * @example
+ * const verdict = await verifyLog(createReadStream('audit.ndjson'), { publicKey });
+ * if (!verdict.ok) console.error(verdict.problem?.message);
+ */
+export async function verifyLog(chunks: AsyncIterable<Uint8Array>, options: VerifyLogOptions = {}): Promise<LogVerdict> {
+  const reader = new Reader(exportLines(chunks));
+  const first = await reader.nextLine();
+  const opened = openHeader(first, options);
+  if ('fault' in opened) return headerVerdict(opened, options);
+  const { checkpoint, afterRevision, keyFingerprint } = opened;
+  const at: Position = { checkpoint, expected: afterRevision + 1, last: null, afterRevision };
+  const problem = (await walk(reader, at)) ?? checkEnd(at);
+  return {
+    ok: problem === null,
+    problem,
+    namespace: checkpoint.namespace,
+    events: at.expected - 1 - afterRevision,
+    firstRevision: afterRevision + 1,
+    lastRevision: at.expected - 1,
+    checkpoint,
+    keyFingerprint,
+    keyGiven: options.publicKey !== undefined,
+  };
+}
+
+/** A key's name is the beginning of its fingerprint. */
+const KEY_ID_LENGTH = 16;
+
+/** SHA-256 of the SPKI DER of a public key, in hex. */
+export function keyFingerprint(pem: string): string {
+  const der = createPublicKey(pem).export({ type: 'spki', format: 'der' });
+  return createHash('sha256').update(der).digest('hex');
+}
+
+// ------------------------------------------------------------------------------------------------------ the header
+
+interface Opened {
+  readonly checkpoint: Checkpoint;
+  readonly afterRevision: number;
+  readonly keyFingerprint: string;
+}
+
+function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened | LogProblem {
+  const bad = (fault: LogFault, message: string): LogProblem => ({ fault, revision: null, line: 1, message });
+  if (line === null || line.text === null) return bad('header', 'The file has no header line; this is no audit export.');
+  const parsed = parseHeader(line.text);
+  if ('error' in parsed) return bad('header', `Line 1 is no header of an audit export: ${parsed.error}.`);
+  const { checkpoint, namespace, afterRevision } = parsed.value;
+  if (namespace !== checkpoint.namespace) {
+    return bad('header', `The header is for namespace "${namespace}", its checkpoint for "${checkpoint.namespace}".`);
+  }
+  const wanted = options.afterRevision ?? 0;
+  if (afterRevision !== wanted || afterRevision > checkpoint.revision) {
+    return bad('header', `The export begins after revision ${afterRevision}, not after ${wanted} as it should.`);
+  }
+  try {
+    // Only the PEM's own spelling is accepted, so that the header's text is the only text that reads like this.
+    const key = normalPublicKey(checkpoint.publicKeyPem);
+    if (key !== checkpoint.publicKeyPem) return bad('header', 'The public key is not written as an export writes it.');
+    if (options.publicKey !== undefined && normalPublicKey(options.publicKey) !== key) {
+      return bad('key', 'The checkpoint names another public key than the one given.');
+    }
+    const fingerprint = keyFingerprint(key);
+    if (checkpoint.keyId !== fingerprint.slice(0, KEY_ID_LENGTH)) {
+      return bad('key', 'The name of the key (key_id) is not the one of the public key.');
+    }
+    const publicKey = createPublicKey(key);
+    const signed =
+      publicKey.asymmetricKeyType === 'ed25519' &&
+      verifySignature(null, checkpointStatement(checkpoint), publicKey, checkpoint.signature);
+    if (!signed) return bad('signature', 'The signature of the checkpoint is not by its public key.');
+    return { checkpoint, afterRevision, keyFingerprint: fingerprint };
+  } catch (error) {
+    return bad('key', `The public key cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
+  }
+}
+
+function headerVerdict(problem: LogProblem, options: VerifyLogOptions): LogVerdict {
+  return {
+    ok: false,
+    problem,
+    namespace: '',
+    events: 0,
+    firstRevision: 0,
+    lastRevision: 0,
+    checkpoint: null,
+    keyFingerprint: '',
+    keyGiven: options.publicKey !== undefined,
+  };
+}
+
+// ------------------------------------------------------------------------------------------------------- the events
+
+/** Where the walk is: everything up to `expected - 1` was good. */
+interface Position {
+  readonly checkpoint: Checkpoint;
+  readonly afterRevision: number;
+  expected: number;
+  last: EventRecord | null;
+}
+
+/** A line that should be an event. */
+interface Reading {
+  readonly line: number;
+  readonly event: EventRecord | null;
+  /** Why it is none. */
+  readonly error: string;
+  readonly complete: boolean;
+}
+
+async function walk(reader: Reader, at: Position): Promise<LogProblem | null> {
+  for (let reading = await reader.next(); reading !== null; reading = await reader.next()) {
+    if (!follows(reading.event, at)) return classify(reading, at, reader);
+    at.last = reading.event;
+    at.expected += 1;
+  }
+  return null;
+}
+
+function follows(event: EventRecord | null, at: Position): event is EventRecord {
+  return (
+    event !== null &&
+    event.namespace === at.checkpoint.namespace &&
+    event.revision === at.expected &&
+    linksTo(event, at) &&
+    isWhole(event)
+  );
+}
+
+/** The first event of a partial export follows one that is not there: the chain to the signed end vouches for it. */
+function linksTo(event: EventRecord, at: Position): boolean {
+  if (at.last === null && at.afterRevision > 0) return true;
+  return event.prevHash === (at.last?.hash ?? GENESIS_HASH);
+}
+
+function isWhole(event: EventRecord): boolean {
+  try {
+    return hashEvent(event) === event.hash;
+  } catch {
+    return false;
+  }
+}
+
+function checkEnd(at: Position): LogProblem | null {
+  const { checkpoint } = at;
+  const lastRevision = at.expected - 1;
+  const line = lastRevision - at.afterRevision + 1;
+  if (lastRevision < checkpoint.revision) {
+    const message = `The log is cut off: event ${at.expected} is missing, and the checkpoint says that it goes on to ${checkpoint.revision}.`;
+    return { fault: 'cut_off', revision: at.expected, line: line + 1, message };
+  }
+  if (lastRevision > checkpoint.revision) {
+    const revision = checkpoint.revision + 1;
+    const message = `Event ${revision} was inserted: the checkpoint ends at ${checkpoint.revision}, so nothing vouches for what comes after.`;
+    return { fault: 'inserted', revision, line: line - (lastRevision - revision), message };
+  }
+  if (at.last !== null && at.last.hash !== checkpoint.hash) {
+    const message =
+      `Event ${lastRevision} is not the one that the checkpoint signed: it was changed and hashed anew, ` +
+      'or an earlier event was and all hashes after it. Compare with another copy to find where they part.';
+    return { fault: 'rewritten', revision: lastRevision, line, message };
+  }
+  return null;
+}
+
+// --------------------------------------------------------------------------------------- what is wrong, and with whom
+
+/** Names what happened to the first event that is not as it should be. Each branch is one way to tamper (F23). */
+async function classify(reading: Reading, at: Position, reader: Reader): Promise<LogProblem> {
+  const { event, line } = reading;
+  const next = await reader.peek();
+  const problem = (fault: LogFault, message: string, revision = at.expected): LogProblem => ({ fault, revision, line, message });
+  if (event === null && next === null && !reading.complete) {
+    return problem('cut_off', `The log is cut off in the middle of event ${at.expected}.`);
+  }
+  const nextIsExpected = follows(next?.event ?? null, at);
+  const whole = event !== null && event.namespace === at.checkpoint.namespace && isWhole(event);
+  if (!whole && nextIsExpected) {
+    return problem('inserted', `Line ${line} was inserted before event ${at.expected}: it is no event of this log.`);
+  }
+  if (event === null) return problem('changed', `Event ${at.expected} was changed: ${reading.error}.`);
+  if (!whole) return classifyBroken(event, at, reader, problem);
+  if (event.revision > at.expected) return classifyAhead(event, at, reader, problem);
+  if (event.revision < at.expected) return classifyRepeated(event, at, next, problem);
+  return classifyMislinked(event, at, next, problem);
+}
+
+type MakeProblem = (fault: LogFault, message: string, revision?: number) => LogProblem;
+
+/** Its hash is not that of its content. */
+async function classifyBroken(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<LogProblem> {
+  const { expected } = at;
+  const prevHash = at.last?.hash ?? GENESIS_HASH;
+  if (event.revision !== expected && isWhole({ ...event, revision: expected })) {
+    return problem('changed', `Event ${expected} was changed: its revision reads ${event.revision}.`);
+  }
+  if (event.revision === expected && isWhole({ ...event, prevHash })) {
+    return problem('changed', `Event ${expected} was changed: its prev_hash is not the hash of the event before.`);
+  }
+  if (event.revision === expected && !linksTo(event, at)) {
+    const former = trueRevision(event);
+    if (former !== null && former > expected) {
+      return problem('removed', `Event ${expected} was removed, and those after it renumbered: here is the former event ${former}.`);
+    }
+    if (former !== null) {
+      return problem('inserted', `Event ${expected - 1} was inserted, and those after it renumbered.`, expected - 1);
+    }
+  }
+  if (event.revision !== expected) {
+    const seen = await reader.scan(expected, event.revision);
+    if (seen.expected) return problem('inserted', `A line was inserted before event ${expected}: its hash is not that of its content.`);
+    if (event.revision > expected) return problem('removed', `Event ${expected} was removed; the next one is ${event.revision}, and was changed.`);
+  }
+  return problem('changed', `Event ${expected} was changed: its hash is not that of its content.`);
+}
+
+/** A whole event that should come later. */
+async function classifyAhead(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<LogProblem> {
+  const { expected } = at;
+  const seen = await reader.scan(expected, event.revision);
+  if (!seen.expected) {
+    const range = event.revision - 1 === expected ? `Event ${expected} was` : `Events ${expected} to ${event.revision - 1} were`;
+    return problem('removed', `${range} removed: here comes event ${event.revision}.`);
+  }
+  if (seen.other) return problem('inserted', `A copy of event ${event.revision} was inserted before event ${expected}.`);
+  return problem('reordered', `The order was changed: here should be event ${expected}, and comes event ${event.revision}.`);
+}
+
+/** A whole event with a revision that was there already. */
+function classifyRepeated(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
+  const { revision } = event;
+  if (event.hash === at.last?.hash) return problem('inserted', `A second copy of event ${revision} was inserted.`, revision);
+  // Two events of one revision: the one that the next event follows is the true one.
+  const thisIsTrue = revision === at.expected - 1 && isVouchedFor(event, at, next);
+  const which = thisIsTrue ? 'the line before this one was inserted' : 'this line was inserted';
+  return problem('inserted', `There are two events with the revision ${revision}: ${which}.`, revision);
+}
+
+/** A whole event of the right revision that follows another event than the one before it. */
+function classifyMislinked(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
+  const { expected } = at;
+  if (at.last !== null && isVouchedFor(event, at, next)) {
+    return problem('changed', `Event ${expected - 1} was changed and hashed anew: event ${expected} follows another one.`, expected - 1);
+  }
+  return problem('changed', `Event ${expected} was changed and hashed anew: it does not follow the event before.`);
+}
+
+/** Whether what comes after says that this one is genuine: the next event, or the signature when it is the last. */
+function isVouchedFor(event: EventRecord, at: Position, next: Reading | null): boolean {
+  if (event.revision === at.checkpoint.revision) return event.hash === at.checkpoint.hash;
+  return next?.event?.revision === event.revision + 1 && next.event.prevHash === event.hash;
+}
+
+const RENUMBERING_REACH = 64;
+
+/** The revision that an event was hashed with, if it is near the one it shows. */
+function trueRevision(event: EventRecord): number | null {
+  for (let distance = 1; distance <= RENUMBERING_REACH; distance += 1) {
+    if (isWhole({ ...event, revision: event.revision + distance })) return event.revision + distance;
+    if (isWhole({ ...event, revision: event.revision - distance })) return event.revision - distance;
+  }
+  return null;
+}
+
+/** Lines with one of look-ahead. */
+class Reader {
+  private line = 0;
+  private ahead: Reading | null | undefined;
+
+  constructor(private readonly lines: AsyncIterator<ExportLine>) {}
+
+  async nextLine(): Promise<ExportLine | null> {
+    const result = await this.lines.next();
+    if (result.done === true) return null;
+    this.line += 1;
+    return result.value;
+  }
+
+  async next(): Promise<Reading | null> {
+    const reading = await this.peek();
+    this.ahead = undefined;
+    return reading;
+  }
+
+  async peek(): Promise<Reading | null> {
+    if (this.ahead === undefined) this.ahead = await this.read();
+    return this.ahead;
+  }
+
+  /** Reads on to the end: does a whole event of each revision come yet? */
+  async scan(expected: number, other: number): Promise<{ expected: boolean; other: boolean }> {
+    const seen = { expected: false, other: false };
+    for (let reading = await this.next(); reading !== null; reading = await this.next()) {
+      if (reading.event === null || !isWhole(reading.event)) continue;
+      if (reading.event.revision === expected) seen.expected = true;
+      if (reading.event.revision === other) seen.other = true;
+      if (seen.expected && seen.other) break;
+    }
+    return seen;
+  }
+
+  private async read(): Promise<Reading | null> {
+    const text = await this.nextLine();
+    if (text === null) return null;
+    const parsed = text.text === null ? { error: 'it is not UTF-8, or far too long' } : parseEvent(text.text);
+    return 'error' in parsed
+      ? { line: this.line, event: null, error: parsed.error, complete: text.complete }
+      : { line: this.line, event: parsed.value, error: '', complete: text.complete };
+  }
+}

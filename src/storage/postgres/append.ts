@@ -1,0 +1,319 @@
+import { type AppendBatch, type AppendResult, type Gate, StoreError } from '../store.js';
+import type { Session } from './connections.js';
+import { isLostRace, toStoreError } from './errors.js';
+import { type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
+import { leaseColumns, writeSetColumns } from './lease-rows.js';
+import { eventColumns, type KeyRow, keyColumns, keyFromRow, mapVersionColumns, runColumns, unmatchedColumns } from './rows.js';
+import { type SqlValue, type Statement, statement } from './statement.js';
+import type { WriteSetMemory } from './write-set-memory.js';
+
+/**
+ * The append: everything a batch writes, in one autocommitted statement (design: the engine).
+ *
+ * The statement reads what the batch was decided on in its `gate`, exactly one row, and inserts only when all of it
+ * still holds. `gate` is MATERIALIZED so that the clock is read once: a test of the clock in the WHERE of the INSERT
+ * runs per row, and was observed to let part of a batch in. The events go in by a plain INSERT, never ON CONFLICT DO
+ * NOTHING: of two appends that decided on the same head one commits and the other fails on the primary key (23505), as
+ * a whole. Since revision n+1 needs n to be visible, the log has no gaps.
+ *
+ * The projections ask for the number of events that went in. That makes them all or nothing, and it orders the
+ * statement: the events come first, so an append that lost has touched no other row.
+ *
+ * A batch has rows for few of the tables; a part that has none is left out, as planning and starting an INSERT into
+ * each table for nothing would cost more than the usual batch. Rows travel as one JSON array per table.
+ */
+
+/** Which optional parts a batch needs: the key of its statement. */
+type Part = keyof typeof PARTS | 'known';
+
+const GATE = (checksKeys: boolean): string => `
+WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
+), server AS MATERIALIZED (
+  SELECT ${SERVER_COLUMNS},
+    (SELECT c.system_identifier::text FROM pg_control_system() AS c) AS system_identifier,
+    -- Our own exclusive lock would let us in, but not past others that wait for theirs: the queue is asked first.
+    CASE WHEN $exclusive::boolean THEN true
+         ELSE pg_try_advisory_xact_lock_shared(${LOCK_CLASS}, $lock_key::integer) END AS is_free
+), seen AS MATERIALIZED (
+  SELECT server.*, head.*,
+    server.durable AND NOT server.in_recovery AND ($any_identity::boolean OR (
+      server.system_identifier = $system_identifier::text
+      AND server.timeline = $timeline::bigint
+      AND server.database_oid = $database_oid::bigint
+      AND server.event_table_oid = $event_table_oid::bigint
+      AND server.postmaster_start_us = $postmaster_start_us::bigint)) AS identity_ok,
+    head.head_revision IS NOT DISTINCT FROM $head_revision::bigint
+      AND head.head_hash IS NOT DISTINCT FROM $head_hash::bytea AS head_ok,
+    NOT EXISTS (SELECT FROM known) AS keys_ok,
+    ($past_us::bigint IS NULL OR $past_us <= server.now_us)
+      AND ($future_us::bigint IS NULL OR $future_us > server.now_us) AS time_ok
+  FROM server LEFT JOIN (${HEAD}) AS head ON true
+), gate AS MATERIALIZED (
+  SELECT seen.*, identity_ok AND is_free AND head_ok AND keys_ok AND time_ok AS ok FROM seen
+), appended AS (
+  INSERT INTO writ.event (namespace, revision, time_us, batch_id, kind, body_version, actor, run_id, lease_id,
+    resources, request_ids, body, prev_hash, hash)
+  SELECT $namespace, e.revision, e.time_us, e.batch_id, e.kind, e.body_version, e.actor, e.run_id, e.lease_id,
+    e.resources, e.request_ids, e.body, e.prev_hash, e.hash
+  FROM gate, json_to_recordset($events::json) AS e (revision bigint, time_us bigint, batch_id uuid, kind text,
+    body_version integer, actor text, run_id text, lease_id text, resources text[], request_ids text[], body text,
+    prev_hash bytea, hash bytea)
+  WHERE gate.ok
+  ORDER BY e.revision
+  RETURNING 1
+)`;
+
+/** Keys that were decided as never used before; any row proves the decision wrong (P6). */
+const KNOWN_KEYS = `
+  SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us
+  FROM json_to_recordset($new_keys::json) AS n (scope text, key text)
+  CROSS JOIN LATERAL (
+    SELECT * FROM writ.key_binding AS k
+    WHERE k.namespace = $namespace AND k.scope = n.scope AND k.key = n.key LIMIT 1) AS b`;
+
+const NO_KEYS = `
+  SELECT 1 WHERE false`;
+
+const WENT_IN = '(SELECT count(*) FROM appended) > 0';
+
+/**
+ * One upsert per table. ON CONFLICT DO UPDATE refuses a second row for one key (21000), so that a batch with two final
+ * rows fails instead of keeping either.
+ */
+const PARTS = {
+  leases: `
+leases AS (
+  INSERT INTO writ.lease AS old (namespace, lease_id, run_id, state, generation, requested_ttl_us, ttl_us, max_ttl_us,
+    created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
+    claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us)
+  SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
+    state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
+    created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
+    progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
+    waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
+    ended_at_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, lease_id) DO UPDATE SET
+    run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
+    requested_ttl_us = excluded.requested_ttl_us, ttl_us = excluded.ttl_us, max_ttl_us = excluded.max_ttl_us,
+    created_at_us = excluded.created_at_us, granted_at_us = excluded.granted_at_us,
+    expires_at_us = excluded.expires_at_us, max_expires_at_us = excluded.max_expires_at_us,
+    progress_window_us = excluded.progress_window_us, progress_marker = excluded.progress_marker,
+    progress_at_us = excluded.progress_at_us, claim_by_us = excluded.claim_by_us, queued_at = excluded.queued_at,
+    waits_until_us = excluded.waits_until_us, attached_until_us = excluded.attached_until_us,
+    attachment = excluded.attachment, attached = excluded.attached, end_reason = excluded.end_reason,
+    ended_at_us = excluded.ended_at_us
+)`,
+  writeSets: `
+write_sets AS (
+  INSERT INTO writ.lease_write_set (namespace, lease_id, idempotency_key, purpose, request, entries, rule_locks)
+  SELECT $namespace, w.* FROM json_to_recordset($write_sets::json) AS w (lease_id text, idempotency_key text,
+    purpose text, request text, entries text, rule_locks text)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, lease_id) DO UPDATE SET
+    idempotency_key = excluded.idempotency_key, purpose = excluded.purpose, request = excluded.request,
+    entries = excluded.entries, rule_locks = excluded.rule_locks
+)`,
+  keys: `
+keys AS (
+  INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us)
+  SELECT $namespace, k.* FROM json_to_recordset($keys::json) AS k (scope text, key text, use text, fingerprint text,
+    run_id text, lease_id text, bound_at_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, scope, key) DO UPDATE SET
+    use = excluded.use, fingerprint = excluded.fingerprint, run_id = excluded.run_id, lease_id = excluded.lease_id,
+    bound_at_us = excluded.bound_at_us
+)`,
+  runs: `
+runs AS (
+  INSERT INTO writ.run (namespace, run_id, idempotency_key, state, state_reason, block_cause, purpose, goal_revision,
+    initiator, principal, allowed, escalation, authority_ends_at_us, created_at_us, ended_at_us)
+  SELECT $namespace, r.* FROM json_to_recordset($runs::json) AS r (run_id text, idempotency_key text,
+    state writ.run_state, state_reason text, block_cause text, purpose text, goal_revision text, initiator text,
+    principal text, allowed text, escalation text, authority_ends_at_us bigint, created_at_us bigint,
+    ended_at_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, run_id) DO UPDATE SET
+    idempotency_key = excluded.idempotency_key, state = excluded.state, state_reason = excluded.state_reason,
+    block_cause = excluded.block_cause, purpose = excluded.purpose, goal_revision = excluded.goal_revision,
+    initiator = excluded.initiator, principal = excluded.principal, allowed = excluded.allowed,
+    escalation = excluded.escalation, authority_ends_at_us = excluded.authority_ends_at_us,
+    created_at_us = excluded.created_at_us, ended_at_us = excluded.ended_at_us
+)`,
+  unmatched: `
+unmatched AS (
+  INSERT INTO writ.unmatched_resource (namespace, resource, times, last_seen_at_us)
+  SELECT $namespace, u.* FROM json_to_recordset($unmatched::json) AS u (resource text, times bigint,
+    last_seen_at_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, resource) DO UPDATE SET times = excluded.times, last_seen_at_us = excluded.last_seen_at_us
+)`,
+  // A version is put once: a plain INSERT, so that a second one of the same number fails.
+  mapVersion: `
+map_version AS (
+  INSERT INTO writ.map_version (namespace, version, text, document, author, reason, created_at_us)
+  SELECT $namespace, m.* FROM json_to_record($map_version::json) AS m (version bigint, text text, document text,
+    author text, reason text, created_at_us bigint)
+  WHERE ${WENT_IN}
+)`,
+  requests: `
+requests AS (
+  INSERT INTO writ.event_request (namespace, request_id, revision)
+  SELECT $namespace, q.* FROM json_to_recordset($requests::json) AS q (request_id text, revision bigint)
+  WHERE ${WENT_IN}
+)`,
+} as const;
+
+const PART_NAMES = Object.keys(PARTS) as (keyof typeof PARTS)[];
+
+const statements = new Map<string, Statement>();
+
+/** The statement for the parts that a batch has; few of the combinations ever occur. */
+function appendStatement(parts: ReadonlySet<Part>): Statement {
+  const bits = ['known' as const, ...PART_NAMES].map((part) => (parts.has(part) ? '1' : '0')).join('');
+  let made = statements.get(bits);
+  if (made === undefined) {
+    const upserts = PART_NAMES.filter((part) => parts.has(part)).map((part) => PARTS[part]);
+    const answer = `
+SELECT gate.*, (SELECT count(*) FROM appended) AS appended, (SELECT json_agg(known) FROM known) AS known FROM gate`;
+    made = statement(`append_${bits}`, [GATE(parts.has('known')), ...upserts].join(',') + answer);
+    statements.set(bits, made);
+  }
+  return made;
+}
+
+interface AppendRow extends GateRow {
+  readonly [column: string]: unknown;
+  readonly identity_ok: boolean;
+  readonly is_free: boolean;
+  readonly head_ok: boolean;
+  readonly keys_ok: boolean;
+  readonly time_ok: boolean;
+  readonly ok: boolean;
+  readonly appended: number;
+  /** JSON array of key bindings. */
+  readonly known: string | null;
+}
+
+/**
+ * Sends the batch. `exclusive`: this transaction holds the namespace's lock alone. Throws StoreErrors; a lost race is
+ * the outcome `stale` without a gate.
+ */
+export async function append(
+  session: Session,
+  batch: AppendBatch,
+  memory: WriteSetMemory,
+  exclusive: boolean,
+): Promise<AppendResult> {
+  checkBatch(batch);
+  const { parts, values } = encode(batch, memory, exclusive);
+  let rows: AppendRow[];
+  try {
+    rows = await session.query<AppendRow>(appendStatement(parts), values);
+  } catch (error) {
+    if (isLostRace(error)) return { outcome: 'stale', gate: null };
+    throw toStoreError(error, 'write');
+  }
+  const warning = session.warning();
+  if (warning !== null) {
+    throw new StoreError('unknown_outcome', `the commit was not confirmed as asked for: ${warning}`);
+  }
+  const [row] = rows;
+  if (row === undefined) throw new StoreError('bug', 'the append answered without its gate');
+  const result = resultOf(row, batch);
+  // Inside the exclusive transaction nothing is committed yet; its caller remembers.
+  if (result.outcome === 'appended' && !exclusive) memory.stored(batch.namespace, batch.leases);
+  return result;
+}
+
+/** In this order: a later answer means nothing when an earlier one holds. */
+function resultOf(row: AppendRow, batch: AppendBatch): AppendResult {
+  const gate: Gate = gateFromRow(row, '');
+  if (row.ok) {
+    if (row.appended === batch.events.length) return { outcome: 'appended', gate };
+    throw new StoreError('bug', `${row.appended} of ${batch.events.length} events went in`);
+  }
+  if (!row.identity_ok) return { outcome: 'identity', gate };
+  if (!row.is_free) return { outcome: 'busy', gate };
+  if (!row.head_ok) return { outcome: 'stale', gate };
+  if (!row.keys_ok) {
+    return { outcome: 'known_keys', gate, keys: (JSON.parse(row.known ?? '[]') as KeyRow[]).map(keyFromRow) };
+  }
+  if (!row.time_ok) return { outcome: 'time', gate };
+  throw new StoreError('bug', 'the append was refused for no reason that its gate names');
+}
+
+/** Mistakes of the engine that the statement would carry out faithfully, or report less clearly. */
+function checkBatch(batch: AppendBatch): void {
+  const { events, expectedHead, namespace } = batch;
+  if (events.length === 0) throw new StoreError('bug', 'an append without events');
+  let revision = expectedHead?.revision ?? 0;
+  for (const event of events) {
+    revision += 1;
+    if (event.revision !== revision || event.namespace !== namespace || event.batchId !== batch.batchId) {
+      throw new StoreError('bug', `event ${event.revision} of ${event.namespace} does not belong at ${revision} of ${namespace}`);
+    }
+  }
+  refuseDuplicates('lease', batch.leases.map((lease) => lease.leaseId));
+  refuseDuplicates('run', batch.runs.map((run) => run.runId));
+  refuseDuplicates('key', batch.keys.map((binding) => `${binding.scope}\n${binding.key}`));
+  refuseDuplicates('unmatched resource', batch.unmatched.map((unmatched) => unmatched.resource));
+}
+
+function refuseDuplicates(what: string, ids: readonly string[]): void {
+  if (ids.length > 1 && new Set(ids).size !== ids.length) throw new StoreError('bug', `two final rows for one ${what}`);
+}
+
+function encode(
+  batch: AppendBatch,
+  memory: WriteSetMemory,
+  exclusive: boolean,
+): { parts: Set<Part>; values: Record<string, SqlValue> } {
+  const parts = new Set<Part>();
+  const values: Record<string, SqlValue> = { ...gateValues(batch, exclusive) };
+  const add = (part: Part, parameter: string, rows: readonly unknown[]): void => {
+    if (rows.length === 0) return;
+    parts.add(part);
+    values[parameter] = JSON.stringify(rows);
+  };
+  const unsent = batch.leases.filter((lease) => !memory.isStored(batch.namespace, lease));
+  add('leases', 'leases', batch.leases.map(leaseColumns));
+  add('writeSets', 'write_sets', unsent.map(writeSetColumns));
+  add('keys', 'keys', batch.keys.map(keyColumns));
+  add('known', 'new_keys', batch.newKeys);
+  add('runs', 'runs', batch.runs.map(runColumns));
+  add('unmatched', 'unmatched', batch.unmatched.map(unmatchedColumns));
+  add('requests', 'requests', requestRows(batch));
+  if (batch.mapVersion !== null) {
+    parts.add('mapVersion');
+    values['map_version'] = JSON.stringify(mapVersionColumns(batch.mapVersion));
+  }
+  return { parts, values };
+}
+
+function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlValue> {
+  const { expectedHead, identity } = batch;
+  return {
+    namespace: batch.namespace,
+    exclusive,
+    lock_key: lockKey(batch.namespace),
+    any_identity: identity === null,
+    system_identifier: identity?.systemIdentifier ?? null,
+    timeline: identity?.timeline ?? null,
+    database_oid: identity?.databaseOid ?? null,
+    event_table_oid: identity?.eventTableOid ?? null,
+    postmaster_start_us: identity?.postmasterStart ?? null,
+    head_revision: expectedHead?.revision ?? null,
+    head_hash: expectedHead === null ? null : `\\x${expectedHead.hash}`,
+    past_us: batch.reliedOnAsPast,
+    future_us: batch.reliedOnAsFuture,
+    events: JSON.stringify(batch.events.map(eventColumns)),
+  };
+}
+
+/** One row per request id and event, whatever an event repeats. */
+function requestRows(batch: AppendBatch): { request_id: string; revision: number }[] {
+  return batch.events.flatMap((event) =>
+    [...new Set(event.requestIds)].map((id) => ({ request_id: id, revision: event.revision })),
+  );
+}

@@ -1,0 +1,109 @@
+import type { AppendResult, Store } from '../store.js';
+import { append } from './append.js';
+import { connect } from './connections.js';
+import { appendExclusively } from './exclusive.js';
+import { GateReader } from './gate.js';
+import { createHints, NO_HINTS } from './hints.js';
+import {
+  listLeases,
+  listMapVersions,
+  listRuns,
+  loadKeys,
+  loadLeases,
+  loadRuns,
+  loadSnapshot,
+  readMapVersion,
+} from './projections.js';
+import { listEvents, listNamespaces, readEvent, readTail } from './read.js';
+import { heartbeat, purge } from './upkeep.js';
+import { createWriteSetMemory } from './write-set-memory.js';
+
+/** How to reach the database; only `url` is needed. */
+export interface PostgresStoreOptions {
+  /** `postgres://user:password@host:port/database`. It is never logged and appears in no error. */
+  readonly url: string;
+  /** Named prepared statements. Default true; false behind a transaction-mode pooler such as PgBouncer 1.18. */
+  readonly prepared?: boolean;
+  /** Connections of this store at most, without the one that listens. Default 12, at least 2. */
+  readonly maxConnections?: number;
+  /**
+   * Sends and receives hints by NOTIFY and LISTEN. Default: as `prepared`, since LISTEN needs a session of its own and a
+   * transaction-mode pooler has none to give.
+   */
+  readonly notify?: boolean;
+  /** How long a connection may take. Default 5,000. */
+  readonly connectTimeoutMs?: number;
+  /** How long the answer to a short statement may take before its outcome counts as lost. Default 10,000. */
+  readonly answerTimeoutMs?: number;
+  /** Told of connections that end and come back, one line each, without secrets. */
+  readonly log?: (line: string) => void;
+}
+
+/**
+ * The store on Postgres 15 to 18. The schema must be there: see migrate.ts. Nothing is connected before the first call,
+ * and a server that went away is found again without a new store.
+ *
+ * @example
+ * await migrate(url, { log });
+ * const store = createPostgresStore({ url });
+ * const gate = await store.readGate('default');
+ * await store.close();
+ */
+export function createPostgresStore(options: PostgresStoreOptions): Store {
+  const { url, prepared = true, notify = prepared, log = () => undefined } = options;
+  const connections = connect({
+    url,
+    prepared,
+    maxConnections: options.maxConnections ?? 12,
+    connectTimeoutMs: options.connectTimeoutMs ?? 5_000,
+    answerTimeoutMs: options.answerTimeoutMs ?? 10_000,
+    log,
+  });
+  const { short, long } = connections;
+  const hints = notify ? createHints(url, short, log) : NO_HINTS;
+  const gates = new GateReader();
+  const memory = createWriteSetMemory();
+  const knownReplicas = new Set<string>();
+  let closed: Promise<void> | undefined;
+
+  const announced = <T extends AppendResult | null>(namespace: string, result: T): T => {
+    if (result?.outcome === 'appended') hints.announce(namespace);
+    return result;
+  };
+
+  return {
+    readGate: (namespace) => short.read((session) => gates.read(session, namespace)),
+    append: async (batch) =>
+      announced(batch.namespace, await short.write((session) => append(session, batch, memory, false))),
+    appendExclusively: async (namespace, after, decide) =>
+      announced(namespace, await appendExclusively({ lane: short, gates, memory }, namespace, after, decide)),
+    readTail: (namespace, after, limit) => short.read((session) => readTail(session, namespace, after, limit)),
+    readEvent: (namespace, revision) => short.read((session) => readEvent(session, namespace, revision)),
+    async loadSnapshot(namespace) {
+      const snapshot = await long.read((session) => loadSnapshot(session, gates, namespace));
+      if (snapshot !== null) memory.stored(namespace, snapshot.leases);
+      return snapshot;
+    },
+    loadLeases: (namespace, ids) => short.read((session) => loadLeases(session, namespace, ids)),
+    loadRuns: (namespace, ids) => short.read((session) => loadRuns(session, namespace, ids)),
+    loadKeys: (namespace, keys) => short.read((session) => loadKeys(session, namespace, keys)),
+    listLeases: (namespace, filter) => long.read((session) => listLeases(session, namespace, filter)),
+    listRuns: (namespace, filter) => long.read((session) => listRuns(session, namespace, filter)),
+    listEvents: (namespace, filter) => long.read((session) => listEvents(session, namespace, filter)),
+    listNamespaces: (after, limit) => long.read((session) => listNamespaces(session, after, limit)),
+    readMapVersion: (namespace, version) => long.read((session) => readMapVersion(session, namespace, version)),
+    listMapVersions: (namespace, below, limit) =>
+      long.read((session) => listMapVersions(session, namespace, below, limit)),
+    async heartbeat(replicaId) {
+      const beat = await short.read((session) => heartbeat(session, replicaId, !knownReplicas.has(replicaId)));
+      knownReplicas.add(replicaId);
+      return beat;
+    },
+    purge: (namespace, before, limit) => long.read((session) => purge(session, namespace, before, limit)),
+    onAppended: (listener) => hints.listen(listener),
+    close() {
+      closed ??= hints.close().then(() => connections.close());
+      return closed;
+    },
+  };
+}

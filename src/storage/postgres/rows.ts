@@ -1,0 +1,195 @@
+import type { Allowance } from '../../domain/entry.js';
+import type { KeyBinding, KeyUse } from '../../domain/key-binding.js';
+import type { BlockCause, Run, RunState } from '../../domain/run.js';
+import type { Micros } from '../../domain/time.js';
+import type { EventRecord, MapVersion, UnmatchedResource } from '../store.js';
+
+/** Rows of the smaller records, and of the log; leases are in lease-rows.ts. */
+
+export interface EventRow {
+  readonly namespace: string;
+  readonly revision: number;
+  readonly time_us: Micros;
+  readonly batch_id: string;
+  readonly kind: string;
+  readonly body_version: number;
+  readonly actor: string;
+  readonly run_id: string;
+  readonly lease_id: string;
+  readonly resources: string[];
+  readonly request_ids: string[];
+  readonly body: string;
+  readonly prev_hash: string;
+  readonly hash: string;
+}
+
+export function eventColumns(event: EventRecord): Record<string, unknown> {
+  return {
+    revision: event.revision,
+    time_us: event.time,
+    batch_id: event.batchId,
+    kind: event.kind,
+    body_version: event.bodyVersion,
+    actor: event.actor,
+    run_id: event.runId,
+    lease_id: event.leaseId,
+    resources: event.resources,
+    request_ids: event.requestIds,
+    body: event.body,
+    prev_hash: `\\x${event.prevHash}`,
+    hash: `\\x${event.hash}`,
+  };
+}
+
+export function eventFromRow(row: EventRow): EventRecord {
+  return {
+    namespace: row.namespace,
+    revision: row.revision,
+    time: row.time_us,
+    batchId: row.batch_id,
+    kind: row.kind,
+    bodyVersion: row.body_version,
+    actor: row.actor,
+    runId: row.run_id,
+    leaseId: row.lease_id,
+    resources: row.resources,
+    requestIds: row.request_ids,
+    body: row.body,
+    prevHash: row.prev_hash,
+    hash: row.hash,
+  };
+}
+
+export interface RunRow {
+  readonly run_id: string;
+  readonly idempotency_key: string;
+  readonly state: RunState;
+  readonly state_reason: string;
+  readonly block_cause: BlockCause | null;
+  readonly purpose: string;
+  readonly goal_revision: string;
+  readonly initiator: string;
+  readonly principal: string;
+  readonly allowed: string;
+  readonly escalation: string;
+  readonly authority_ends_at_us: Micros;
+  readonly created_at_us: Micros;
+  readonly ended_at_us: Micros | null;
+}
+
+export function runColumns(run: Run): RunRow {
+  return {
+    run_id: run.runId,
+    idempotency_key: run.idempotencyKey,
+    state: run.state,
+    state_reason: run.stateReason,
+    block_cause: run.blockCause,
+    purpose: run.purpose,
+    goal_revision: run.goalRevision,
+    initiator: run.initiator,
+    principal: run.principal,
+    allowed: JSON.stringify(run.allowed),
+    escalation: JSON.stringify(run.escalation),
+    authority_ends_at_us: run.authorityEndsAt,
+    created_at_us: run.createdAt,
+    ended_at_us: run.endedAt,
+  };
+}
+
+export function runFromRow(row: RunRow): Run {
+  return {
+    runId: row.run_id,
+    idempotencyKey: row.idempotency_key,
+    state: row.state,
+    stateReason: row.state_reason,
+    blockCause: row.block_cause,
+    purpose: row.purpose,
+    goalRevision: row.goal_revision,
+    initiator: row.initiator,
+    principal: row.principal,
+    allowed: JSON.parse(row.allowed) as Allowance[],
+    authorityEndsAt: row.authority_ends_at_us,
+    escalation: JSON.parse(row.escalation) as string[],
+    createdAt: row.created_at_us,
+    endedAt: row.ended_at_us,
+  };
+}
+
+export interface KeyRow {
+  readonly scope: string;
+  readonly key: string;
+  readonly use: KeyUse;
+  readonly fingerprint: string;
+  readonly run_id: string;
+  readonly lease_id: string;
+  readonly bound_at_us: Micros;
+}
+
+export function keyColumns(binding: KeyBinding): KeyRow {
+  return {
+    scope: binding.scope,
+    key: binding.key,
+    use: binding.use,
+    fingerprint: binding.fingerprint,
+    run_id: binding.runId,
+    lease_id: binding.leaseId,
+    bound_at_us: binding.boundAt,
+  };
+}
+
+export function keyFromRow(row: KeyRow): KeyBinding {
+  return {
+    scope: row.scope,
+    key: row.key,
+    use: row.use,
+    fingerprint: row.fingerprint,
+    runId: row.run_id,
+    leaseId: row.lease_id,
+    boundAt: row.bound_at_us,
+  };
+}
+
+export interface MapVersionRow {
+  readonly version: number;
+  readonly text: string;
+  readonly document: string;
+  readonly author: string;
+  readonly reason: string;
+  readonly created_at_us: Micros;
+}
+
+export function mapVersionColumns(map: MapVersion): MapVersionRow {
+  return {
+    version: map.version,
+    text: map.text,
+    document: map.document,
+    author: map.author,
+    reason: map.reason,
+    created_at_us: map.createdAt,
+  };
+}
+
+export function mapVersionFromRow(row: MapVersionRow): MapVersion {
+  return {
+    version: row.version,
+    text: row.text,
+    document: row.document,
+    author: row.author,
+    reason: row.reason,
+    createdAt: row.created_at_us,
+  };
+}
+
+export interface UnmatchedRow {
+  readonly resource: string;
+  readonly times: number;
+  readonly last_seen_at_us: Micros;
+}
+
+export function unmatchedColumns(unmatched: UnmatchedResource): UnmatchedRow {
+  return { resource: unmatched.resource, times: unmatched.times, last_seen_at_us: unmatched.lastSeenAt };
+}
+
+export function unmatchedFromRow(row: UnmatchedRow): UnmatchedResource {
+  return { resource: row.resource, times: row.times, lastSeenAt: row.last_seen_at_us };
+}

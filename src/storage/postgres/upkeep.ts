@@ -1,0 +1,72 @@
+import type { Micros } from '../../domain/time.js';
+import { type Heartbeat, StoreError } from '../store.js';
+import type { Session } from './connections.js';
+import { statement } from './statement.js';
+
+/** What is written outside the log: heartbeats, and the purge of what is over. */
+
+/**
+ * The clock is read before the commit, so the heartbeat is never believed to be younger than it is. Rows of replicas
+ * that are long gone leave with the first heartbeat of a new one.
+ */
+const BEAT = statement(
+  'heartbeat',
+  `
+INSERT INTO writ.replica_heartbeat (replica_id, at_us)
+VALUES ($replica_id, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)
+ON CONFLICT (replica_id) DO UPDATE SET at_us = excluded.at_us
+RETURNING at_us`,
+);
+
+const FORGET_REPLICAS = statement(
+  'forget_replicas',
+  `
+DELETE FROM writ.replica_heartbeat AS h
+WHERE h.at_us < ((extract(epoch FROM clock_timestamp()) - 86400) * 1000000)::bigint`,
+);
+
+export async function heartbeat(session: Session, replicaId: string, first: boolean): Promise<Heartbeat> {
+  const [row] = await session.query<{ at_us: Micros }>(BEAT, { replica_id: replicaId });
+  const warning = session.warning();
+  if (warning !== null) throw new StoreError('unavailable', `the heartbeat was not confirmed as asked for: ${warning}`);
+  if (row === undefined) throw new StoreError('bug', 'the heartbeat answered without its row');
+  if (first) await session.query(FORGET_REPLICAS, {});
+  return { replicaId, at: row.at_us };
+}
+
+/**
+ * One bounded portion, the longest ended first. SKIP LOCKED: two replicas that purge at once share the work instead of
+ * waiting for each other. A run with a lease that has not ended stays, whatever its own row says. Keys that belong to no
+ * run go by their age.
+ */
+const PURGE = statement(
+  'purge',
+  `
+WITH gone AS MATERIALIZED (
+  SELECT r.run_id FROM writ.run AS r
+  WHERE r.namespace = $namespace AND r.ended_at_us < $before_us::bigint
+    AND NOT EXISTS (SELECT FROM writ.lease AS l
+      WHERE l.namespace = r.namespace AND l.run_id = r.run_id AND l.state <> 'ended')
+  ORDER BY r.ended_at_us LIMIT $limit::bigint FOR UPDATE SKIP LOCKED
+), leases AS (
+  DELETE FROM writ.lease AS l USING gone WHERE l.namespace = $namespace AND l.run_id = gone.run_id RETURNING l.lease_id
+), write_sets AS (
+  DELETE FROM writ.lease_write_set AS w USING leases WHERE w.namespace = $namespace AND w.lease_id = leases.lease_id
+), keys AS (
+  DELETE FROM writ.key_binding AS k USING gone WHERE k.namespace = $namespace AND k.run_id = gone.run_id
+), loose_keys AS (
+  DELETE FROM writ.key_binding AS k USING (
+    SELECT b.scope, b.key FROM writ.key_binding AS b
+    WHERE b.namespace = $namespace AND b.run_id = '' AND b.bound_at_us < $before_us
+    ORDER BY b.bound_at_us LIMIT $limit) AS old
+  WHERE k.namespace = $namespace AND k.scope = old.scope AND k.key = old.key
+), runs AS (
+  DELETE FROM writ.run AS r USING gone WHERE r.namespace = $namespace AND r.run_id = gone.run_id RETURNING 1
+)
+SELECT count(*) AS purged FROM runs`,
+);
+
+export async function purge(session: Session, namespace: string, before: Micros, limit: number): Promise<number> {
+  const [row] = await session.query<{ purged: number }>(PURGE, { namespace, before_us: before, limit });
+  return row?.purged ?? 0;
+}

@@ -1,0 +1,218 @@
+import type { KeyBinding } from '../domain/key-binding.js';
+import type { Lease } from '../domain/lease.js';
+import type { Run } from '../domain/run.js';
+import type { Micros } from '../domain/time.js';
+
+/**
+ * What the engine needs of the database. The log is the truth; leases, runs, keys and conflict map
+ * versions are projections of it, written in the same statement (P7). Every implementation passes
+ * the conformance suite in test/integration/store-conformance.ts.
+ */
+
+/** The end of a namespace's log. */
+export interface Head {
+  readonly revision: number;
+  /** 64 hexadecimal digits. */
+  readonly hash: string;
+  readonly time: Micros;
+}
+
+/** One row of the log, as stored. */
+export interface EventRecord {
+  readonly namespace: string;
+  readonly revision: number;
+  readonly time: Micros;
+  /** UUID, common to all events of one append: answers whether an append with a lost reply happened. */
+  readonly batchId: string;
+  readonly kind: string;
+  readonly bodyVersion: number;
+  readonly actor: string;
+  readonly runId: string;
+  readonly leaseId: string;
+  readonly resources: readonly string[];
+  /** Correlation ids by which `why` finds the event; most events have none. */
+  readonly requestIds: readonly string[];
+  /** Canonical JSON (RFC 8785). */
+  readonly body: string;
+  readonly prevHash: string;
+  readonly hash: string;
+}
+
+/**
+ * Which database this is. Only the timeline orders identities; another system identifier or oid
+ * means another database, a reloaded dump or a restored copy.
+ */
+export interface DatabaseIdentity {
+  readonly systemIdentifier: string;
+  readonly timeline: number;
+  readonly databaseOid: number;
+  readonly eventTableOid: number;
+  /** Start of the postmaster on the database clock. */
+  readonly postmasterStart: Micros;
+}
+
+/** What one statement saw, with one clock value. */
+export interface Gate {
+  /** Null when the namespace does not exist. */
+  readonly head: Head | null;
+  /** clock_timestamp(), read once by the statement. */
+  readonly now: Micros;
+  readonly inRecovery: boolean;
+  /** fsync and synchronous_commit are both on. */
+  readonly durable: boolean;
+  readonly identity: DatabaseIdentity;
+}
+
+/** One version of the conflict map, as put. */
+export interface MapVersion {
+  readonly version: number;
+  /** The text as put, comments kept. */
+  readonly text: string;
+  /** Canonical JSON of the validated document. */
+  readonly document: string;
+  readonly author: string;
+  readonly reason: string;
+  readonly createdAt: Micros;
+}
+
+/** A resource that was asked for and that no kind matches (C14). */
+export interface UnmatchedResource {
+  readonly resource: string;
+  readonly times: number;
+  readonly lastSeenAt: Micros;
+}
+
+/** Everything one append writes, all or nothing. */
+export interface AppendBatch {
+  readonly namespace: string;
+  readonly batchId: string;
+  /** Decided on this head; null only for the first batch of a new namespace (revision 1). */
+  readonly expectedHead: Head | null;
+  readonly identity: DatabaseIdentity | null;
+  /** Consecutive, from expectedHead.revision + 1. Never empty. */
+  readonly events: readonly EventRecord[];
+  /** Final rows, at most one per id. */
+  readonly leases: readonly Lease[];
+  readonly runs: readonly Run[];
+  readonly keys: readonly KeyBinding[];
+  readonly unmatched: readonly UnmatchedResource[];
+  readonly mapVersion: MapVersion | null;
+  /** Keys of `keys` that were decided as never used before; the statement proves it (P6). */
+  readonly newKeys: readonly { readonly scope: string; readonly key: string }[];
+  /** The latest expiry that was taken to be past, and the earliest taken to be in the future. */
+  readonly reliedOnAsPast: Micros | null;
+  readonly reliedOnAsFuture: Micros | null;
+}
+
+/** What became of an append whose answer arrived. A lost answer is thrown as StoreError `unknown_outcome`. */
+export type AppendResult =
+  | { readonly outcome: 'appended'; readonly gate: Gate }
+  /** The head moved: read the tail and decide again. */
+  | { readonly outcome: 'stale'; readonly gate: Gate | null }
+  /** A time assumption failed: estimate and decide again; not a loss. */
+  | { readonly outcome: 'time'; readonly gate: Gate }
+  /** Somebody holds the namespace exclusively: wait a little. */
+  | { readonly outcome: 'busy'; readonly gate: Gate }
+  /** The database is another one than assumed, is in recovery, or is not durable. */
+  | { readonly outcome: 'identity'; readonly gate: Gate }
+  /** Keys taken to be new are bound: load these and decide again; not a loss. */
+  | { readonly outcome: 'known_keys'; readonly gate: Gate; readonly keys: readonly KeyBinding[] };
+
+/** The live state of a namespace at one revision. */
+export interface Snapshot {
+  readonly gate: Gate;
+  /** Waiting and active leases. */
+  readonly leases: readonly Lease[];
+  /** Runs that have not ended. */
+  readonly runs: readonly Run[];
+  readonly mapVersion: MapVersion | null;
+  readonly unmatched: readonly UnmatchedResource[];
+  /** The identity last recorded by a `database_identified` event; null: none yet. */
+  readonly recordedIdentity: DatabaseIdentity | null;
+}
+
+/** Records that are no longer in memory, with the revision they were read at. */
+export interface Loaded<T> {
+  readonly revision: number;
+  readonly records: readonly T[];
+}
+
+export interface EventFilter {
+  readonly runId?: string;
+  readonly leaseId?: string;
+  readonly resource?: string;
+  readonly kinds?: readonly string[];
+  readonly requestId?: string;
+  readonly afterRevision?: number;
+  readonly beforeRevision?: number;
+  readonly newestFirst?: boolean;
+  readonly limit: number;
+}
+
+/** The witness of the log outside the database (design: fail-over and restore). */
+export interface Heartbeat {
+  readonly replicaId: string;
+  readonly at: Micros;
+}
+
+export type StoreErrorKind =
+  /** The database could not be reached, or said that it is shutting down; nothing was sent. */
+  | 'unavailable'
+  /** The statement was sent and its answer was lost: it may have been committed. */
+  | 'unknown_outcome'
+  /** The database refused the data of the batch (a bad value); the engine bisects. */
+  | 'bad_data'
+  /** Disk full or read-only: refused for now, with the database's own words. */
+  | 'read_only'
+  /** A bug: an unexpected constraint violation, a missing table. Fails loudly. */
+  | 'bug';
+
+export class StoreError extends Error {
+  override readonly name = 'StoreError';
+  constructor(
+    readonly kind: StoreErrorKind,
+    message: string,
+    cause?: unknown,
+  ) {
+    super(message, { cause });
+  }
+}
+
+export interface Store {
+  /** One statement, one clock value; the linearizable read index of any number of checks (P3). */
+  readGate(namespace: string): Promise<Gate>;
+  append(batch: AppendBatch): Promise<AppendResult>;
+  /**
+   * For a replica that keeps losing: holds the namespace exclusively, hands the tail after `after`
+   * to `decide`, and appends what it returns (null: nothing).
+   */
+  appendExclusively(
+    namespace: string,
+    after: number,
+    decide: (tail: readonly EventRecord[], gate: Gate) => AppendBatch | null,
+  ): Promise<AppendResult | null>;
+  /** Events after a revision, in order, at most `limit`. */
+  readTail(namespace: string, after: number, limit: number): Promise<EventRecord[]>;
+  /** One event; null when there is none at that revision. */
+  readEvent(namespace: string, revision: number): Promise<EventRecord | null>;
+  /** The live state and the head it belongs to, read in one REPEATABLE READ transaction; null: no such namespace. */
+  loadSnapshot(namespace: string): Promise<Snapshot | null>;
+  loadLeases(namespace: string, leaseIds: readonly string[]): Promise<Loaded<Lease>>;
+  loadRuns(namespace: string, runIds: readonly string[]): Promise<Loaded<Run>>;
+  loadKeys(namespace: string, keys: readonly { scope: string; key: string }[]): Promise<Loaded<KeyBinding>>;
+  /** Ended and live ones, by id order after `afterId`. */
+  listLeases(namespace: string, filter: { runId?: string; states?: readonly string[]; afterId?: string; limit: number }): Promise<Lease[]>;
+  listRuns(namespace: string, filter: { principal?: string; states?: readonly string[]; afterId?: string; limit: number }): Promise<Run[]>;
+  listEvents(namespace: string, filter: EventFilter): Promise<EventRecord[]>;
+  listNamespaces(after: string, limit: number): Promise<string[]>;
+  readMapVersion(namespace: string, version: number): Promise<MapVersion | null>;
+  /** Newest first, versions below `below` (null: from the newest). */
+  listMapVersions(namespace: string, below: number | null, limit: number): Promise<MapVersion[]>;
+  /** One row per replica, outside the log; returns the commit's clock. A heartbeat older than 2 s means: deny. */
+  heartbeat(replicaId: string): Promise<Heartbeat>;
+  /** Removes leases, keys and runs of runs that ended before `before`, at most `limit` runs; returns how many. */
+  purge(namespace: string, before: Micros, limit: number): Promise<number>;
+  /** Calls back when another replica may have appended to a namespace: a hint, never relied on (P11). */
+  onAppended(listener: (namespace: string) => void): () => void;
+  close(): Promise<void>;
+}

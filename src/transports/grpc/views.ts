@@ -1,0 +1,169 @@
+import { createHmac } from 'node:crypto';
+import { seesOtherRuns } from '../../auth/roles.js';
+import type { Principal } from '../../auth/principal.js';
+import type { ExpandedEntry, RequestedEntry } from '../../domain/entry.js';
+import { type Lease, endsAt } from '../../domain/lease.js';
+import type { Blocker, Refusal } from '../../domain/refusal.js';
+import type { Micros } from '../../domain/time.js';
+import type * as lease from '../../gen/writ/v1/lease_service.js';
+import type * as run from '../../gen/writ/v1/run_service.js';
+import * as types from '../../gen/writ/v1/types.js';
+import type { RunView, WaitingPlace } from '../../services/api.js';
+import {
+  ACCESS_TO_WIRE,
+  LEASE_STATE_TO_WIRE,
+  REFUSAL_KIND_TO_WIRE,
+  RUN_STATE_TO_WIRE,
+  SCOPE_TO_WIRE,
+  toDuration,
+  toEndReason,
+  toOptionalDuration,
+  toOptionalTimestamp,
+  toTimestamp,
+} from './convert.js';
+
+/** Names a lease, or a run, to those who may not know which it is; the same id always by the same name. */
+export type BlockerNamer = (id: string) => string;
+
+/** A keyed hash: without the key nobody can try out ids against a name. */
+export function createBlockerNamer(key: Uint8Array): BlockerNamer {
+  return (id) => createHmac('sha256', key).update(id).digest('hex').slice(0, 16);
+}
+
+/** A lease, in full: for its holder, operators, admins and auditors, as the services let them have it. */
+export function toLease(lease: Lease, now: Micros): types.Lease {
+  const ends = lease.state === 'active' ? endsAt(lease) : lease.expiresAt;
+  return {
+    leaseId: lease.leaseId,
+    runId: lease.runId,
+    state: LEASE_STATE_TO_WIRE[lease.state],
+    generation: lease.generation,
+    entries: lease.entries.map((entry) => toLeaseEntry(entry, entry.token, entry.observedRefusal)),
+    grantedAt: toOptionalTimestamp(lease.grantedAt),
+    expiresAt: toOptionalTimestamp(ends),
+    expiresIn: ends === null ? undefined : toDuration(lease.state === 'active' ? Math.max(0, ends - now) : 0),
+    maxExpiresAt: toOptionalTimestamp(lease.maxExpiresAt),
+    endReason: toEndReason(lease.endReason),
+    endedAt: toOptionalTimestamp(lease.endedAt),
+    purpose: lease.purpose,
+    progressWindow: toOptionalDuration(lease.progressWindow),
+  };
+}
+
+/** What a preview shows: the lease without id, tokens and times. */
+export function toPreviewedLease(lease: Lease): types.Lease {
+  return {
+    leaseId: '',
+    runId: lease.runId,
+    state: types.LeaseState.LEASE_STATE_ACTIVE,
+    generation: 1,
+    entries: lease.entries.map((entry) => toLeaseEntry(entry, 0, entry.observedRefusal)),
+    endReason: types.EndReason.END_REASON_UNSPECIFIED,
+    purpose: lease.purpose,
+    progressWindow: toOptionalDuration(lease.progressWindow),
+  };
+}
+
+/** An entry as expanded by the map; a token only where there is a grant. */
+export function toLeaseEntry(entry: ExpandedEntry, token = 0, observedRefusal: string | null = null): types.LeaseEntry {
+  return {
+    resource: entry.resource,
+    access: ACCESS_TO_WIRE[entry.access],
+    scope: SCOPE_TO_WIRE[entry.scope],
+    actions: entry.actions.slice(),
+    fencingToken: BigInt(token),
+    impliedBy: entry.impliedBy,
+    exclusive: entry.exclusive,
+    observedRefusal: observedRefusal ?? undefined,
+    observedVersion: entry.observedVersion ?? undefined,
+  };
+}
+
+function toWriteSetEntry(entry: RequestedEntry): types.WriteSetEntry {
+  return {
+    resource: entry.resource,
+    access: ACCESS_TO_WIRE[entry.access],
+    scope: SCOPE_TO_WIRE[entry.scope],
+    actions: entry.actions.slice(),
+    observedVersion: entry.observedVersion ?? undefined,
+  };
+}
+
+export function toRun(view: RunView): run.Run {
+  const { run } = view;
+  return {
+    runId: run.runId,
+    state: RUN_STATE_TO_WIRE[run.state],
+    purpose: run.purpose,
+    goalRevision: run.goalRevision,
+    initiator: run.initiator,
+    // Nothing verifies initiators yet (I2).
+    initiatorVerified: false,
+    principal: run.principal,
+    allowed: run.allowed.map(({ pattern, actions }) => ({ pattern, actions: actions.slice() })),
+    authorityEndsAt: toTimestamp(run.authorityEndsAt),
+    escalation: run.escalation.slice(),
+    createdAt: toTimestamp(run.createdAt),
+    endedAt: toOptionalTimestamp(run.endedAt),
+    stateReason: run.stateReason,
+    // Tracked actions are not built yet; without them no write is open.
+    openWrites: [],
+    liveLeases: view.liveLeases,
+    waitingRequests: view.waitingRequests,
+    mayWrite: view.mayWrite,
+  };
+}
+
+/**
+ * Refusals and blockers, as much of them as the caller may see: another run's id, lease and words only
+ * for operators, admins and auditors. Free text of another agent is a way to inject instructions.
+ */
+export class RefusalViews {
+  readonly #name: BlockerNamer;
+
+  constructor(name: BlockerNamer) {
+    this.#name = name;
+  }
+
+  refusal(refusal: Refusal, viewer: Principal): types.Refusal {
+    const full = seesOtherRuns(viewer);
+    return {
+      kind: REFUSAL_KIND_TO_WIRE[refusal.kind],
+      message: refusal.message,
+      blockers: refusal.blockers.map((blocker) => this.#blocker(blocker, full)),
+      grantable: refusal.grantable.map(toWriteSetEntry),
+      retryAfter: toOptionalDuration(refusal.retryAfter),
+      resolution: { ...refusal.resolution },
+      resource: refusal.resource,
+      cycle: full ? refusal.cycle.slice() : refusal.cycle.map(this.#name),
+    };
+  }
+
+  waiting(place: WaitingPlace, viewer: Principal): lease.WaitingPlace {
+    const full = seesOtherRuns(viewer);
+    return {
+      requestId: place.leaseId,
+      place: place.place,
+      waitsFor: place.refusal.blockers.map((blocker) => this.#blocker(blocker, full)),
+      callAgainWithin: toDuration(place.callAgainWithin),
+      waitsUntil: toTimestamp(place.waitsUntil),
+    };
+  }
+
+  #blocker(blocker: Blocker, full: boolean): types.Blocker {
+    return {
+      blockerRef: this.#name(blocker.leaseId),
+      resource: blocker.resource,
+      access: ACCESS_TO_WIRE[blocker.access],
+      scope: SCOPE_TO_WIRE[blocker.scope],
+      expiresAt: toOptionalTimestamp(blocker.expiresAt),
+      waiting: blocker.waiting,
+      rule: blocker.rule,
+      resolver: blocker.resolver,
+      requestedResource: blocker.requestedResource,
+      runId: full ? blocker.runId : '',
+      leaseId: full ? blocker.leaseId : '',
+      purpose: full ? blocker.purpose : '',
+    };
+  }
+}

@@ -1,0 +1,325 @@
+import pg from 'pg';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { GuardRefusedError, guardSchemaSql, type PostgresGuard, postgresGuard } from '../../src/clients/target/postgres-guard.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+
+// C7 at the target: with the guard, a delayed write of an older token lands before the new holder's open, or never.
+
+let database: TestDatabase;
+let clients: pg.Client[] = [];
+const guard = postgresGuard();
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  const client = await open();
+  await guard.install(client);
+  await client.query(`CREATE TABLE document (id text PRIMARY KEY, version int NOT NULL, body text NOT NULL)`);
+  await client.query(`CREATE TABLE written (resource text NOT NULL, token bigint NOT NULL)`);
+});
+afterAll(() => database?.drop());
+
+beforeEach(async () => {
+  const client = await open();
+  await client.query(`TRUNCATE writ_guard.mark, document, written`);
+  await client.query(`INSERT INTO document VALUES ('a/b', 1, 'original')`);
+});
+afterEach(async () => {
+  await Promise.all(clients.map((client) => client.end()));
+  clients = [];
+});
+
+async function open(): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: database.url });
+  client.on('error', () => undefined);
+  await client.connect();
+  clients.push(client);
+  return client;
+}
+
+const write = (token: bigint, exclusive: boolean, resource = 'a/b') => ({ resource, action: 'replace', token, exclusive });
+
+async function overwrite(client: pg.Client, body: string): Promise<void> {
+  await client.query(`UPDATE document SET version = version + 1, body = $1 WHERE id = 'a/b'`, [body]);
+}
+
+async function bodyNow(client: pg.Client): Promise<string> {
+  return (await client.query<{ body: string }>(`SELECT body FROM document WHERE id = 'a/b'`)).rows[0]?.body ?? '';
+}
+
+/** One guarded write in a transaction of its own. */
+async function commitWrite(client: pg.Client, token: bigint, exclusive: boolean, body: string, by: PostgresGuard = guard): Promise<void> {
+  await client.query('BEGIN');
+  try {
+    await by.admit(client, write(token, exclusive));
+    await overwrite(client, body);
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK');
+    throw error;
+  }
+}
+
+const stale = expect.objectContaining({ name: 'GuardRefusedError', reason: 'stale_token' });
+
+/** Returns when the call waits for a lock, or has been answered without waiting. */
+async function settledOrBlocked(client: pg.Client, call: Promise<unknown>): Promise<'answered' | 'blocked'> {
+  const watcher = await open();
+  const { processID } = client as unknown as { processID: number };
+  let answered = false;
+  call.then(
+    () => (answered = true),
+    () => (answered = true),
+  );
+  for (;;) {
+    if (answered) return 'answered';
+    const { rows } = await watcher.query(`SELECT 1 FROM pg_locks WHERE pid = $1 AND NOT granted`, [processID]);
+    if (rows.length > 0) return 'blocked';
+  }
+}
+
+describe('marks', () => {
+  it('lets tokens at or above the mark in, and refuses those below, without saying where it is', async () => {
+    const client = await open();
+    await commitWrite(client, 1_020n, true, 'new');
+    await commitWrite(client, 1_020n, true, 'again');
+    const refusal = await commitWrite(client, 1_010n, true, 'old').catch((error: unknown) => error);
+    expect(refusal).toBeInstanceOf(GuardRefusedError);
+    expect(refusal).toMatchObject({ reason: 'stale_token', resource: 'a/b', action: 'replace' });
+    const { message, cause } = refusal as Error;
+    expect(JSON.stringify([message, String(cause), { ...(cause as object) }])).not.toContain('1020');
+    expect(await bodyNow(client)).toBe('again');
+  });
+
+  it('keeps run, action and expiry beside the mark (C1b)', async () => {
+    const client = await open();
+    const expiresAt = new Date('2026-12-01T10:00:00Z');
+    await guard.open(client, { resource: 'a/b', token: 5n, runId: 'run-1', action: 'promote', expiresAt });
+    const { rows } = await client.query(`SELECT resource, scope, token, run_id, action, expires_at FROM writ_guard.mark`);
+    expect(rows).toEqual([{ resource: 'a/b', scope: 'exact', token: '5', run_id: 'run-1', action: 'promote', expires_at: expiresAt }]);
+  });
+
+  it('is not raised by optimistic writes, of which several runs may hold tokens', async () => {
+    const client = await open();
+    await commitWrite(client, 20n, false, 'by 20');
+    await commitWrite(client, 10n, false, 'by 10');
+    await guard.open(client, { resource: 'a/b', token: 15n });
+    await expect(commitWrite(client, 10n, false, 'late')).rejects.toEqual(stale);
+    await commitWrite(client, 20n, false, 'by 20 again');
+    await commitWrite(client, 15n, true, 'by the holder');
+  });
+
+  it('is not raised by a write that is rolled back', async () => {
+    const client = await open();
+    await client.query('BEGIN');
+    await guard.admit(client, write(30n, true));
+    await client.query('ROLLBACK');
+    await commitWrite(client, 10n, true, 'still current');
+  });
+
+  it('counts subtree marks of the resource and of all above it, and none beside or below', async () => {
+    const client = await open();
+    await client.query('BEGIN');
+    await guard.open(client, { resource: 'a', scope: 'subtree', token: 20n });
+    for (const resource of ['a', 'a/b', 'a/b/c/d']) {
+      await client.query('SAVEPOINT s');
+      await expect(guard.admit(client, write(10n, true, resource)), resource).rejects.toEqual(stale);
+      await client.query('ROLLBACK TO s');
+      await guard.admit(client, write(20n, true, resource));
+    }
+    for (const resource of ['ab', 'b/a', 'a-b']) await guard.admit(client, write(10n, true, resource));
+    // An older subtree holder may still open what nobody newer opened, and what it opens above does not lower anything.
+    await client.query('SAVEPOINT s');
+    await expect(guard.open(client, { resource: 'a', scope: 'subtree', token: 10n })).rejects.toEqual(stale);
+    await client.query('ROLLBACK TO s');
+    await guard.open(client, { resource: 'b', scope: 'subtree', token: 10n });
+    await client.query('ROLLBACK');
+  });
+
+  it('refuses no token, and one that was made up', async () => {
+    const client = await open();
+    const tomorrow = (BigInt(Date.now()) + 86_400_000n) * 1_000n;
+    await expect(commitWrite(client, tomorrow, true, 'x')).rejects.toMatchObject({ reason: 'future_token' });
+    await expect(commitWrite(client, 2n ** 64n - 1n, true, 'x')).rejects.toMatchObject({ reason: 'future_token' });
+    await expect(commitWrite(client, 0n, true, 'x')).rejects.toMatchObject({ reason: 'no_token' });
+    await commitWrite(client, BigInt(Date.now()) * 1_000n, true, 'a token of now');
+  });
+
+  it.each(['', '/a', 'a/', 'a//b', 'a/../b', 'a/.', Array(33).fill('x').join('/'), 'x'.repeat(1_025)])(
+    'takes %j for no path',
+    async (resource) => {
+      const client = await open();
+      await client.query('BEGIN');
+      await expect(guard.admit(client, write(10n, true, resource))).rejects.toMatchObject({ code: '22023' });
+    },
+  );
+
+  it('aborts the transaction of whoever ignores a refusal', async () => {
+    const client = await open();
+    await guard.open(client, { resource: 'a/b', token: 20n });
+    await client.query('BEGIN');
+    await guard.admit(client, write(10n, true)).catch(() => undefined);
+    await expect(overwrite(client, 'all the same')).rejects.toMatchObject({ code: '25P02' });
+    expect((await client.query('COMMIT')).command).toBe('ROLLBACK');
+  });
+
+  it('refuses to work outside a transaction, or where it would read an old snapshot', async () => {
+    const client = await open();
+    await expect(guard.admit(client, write(10n, true))).rejects.toThrow('inside the transaction');
+    for (const level of ['REPEATABLE READ', 'SERIALIZABLE']) {
+      await client.query(`BEGIN ISOLATION LEVEL ${level}`);
+      await expect(guard.admit(client, write(10n, true))).rejects.toMatchObject({ code: '0A000' });
+      await client.query('ROLLBACK');
+    }
+  });
+
+  it('can be installed by many at once, and again', async () => {
+    const several = await Promise.all(Array.from({ length: 6 }, open));
+    await Promise.all(several.map((client) => postgresGuard('guard_twice').install(client)));
+    await guard.install(several[0] as pg.Client);
+  });
+
+  it.each(['Guard', 'a"b', '', 'x;drop'])('refuses the schema name %j', (schema) => {
+    expect(() => guardSchemaSql(schema)).toThrow(RangeError);
+  });
+});
+
+/**
+ * The order that loses an update: an old holder is let in and has not committed, a new one opens and reads, the old one
+ * commits. Each race is run twice: with the guard, and with its locks taken out, where it must be lost; otherwise the
+ * test would prove nothing.
+ */
+describe.each([
+  ['with its locks', true],
+  ['with its locks taken out', false],
+] as const)('races, %s', (_name, locked) => {
+  const schema = locked ? 'writ_guard' : 'guard_unlocked';
+  const raced: PostgresGuard = postgresGuard(schema);
+
+  beforeEach(async () => {
+    if (locked) return;
+    const client = await open();
+    await client.query(`DROP SCHEMA IF EXISTS ${schema} CASCADE`);
+    await client.query(guardSchemaSql(schema).replaceAll(/PERFORM pg_advisory_xact_lock(_shared)?\(/g, 'PERFORM ('));
+  });
+
+  const ways = [
+    ['an optimistic write and the first open of the resource', false, { resource: 'a/b' }],
+    ['an optimistic write and an open of a subtree above', false, { resource: 'a', scope: 'subtree' }],
+    ['a leased write and an open of a subtree above', true, { resource: 'a', scope: 'subtree' }],
+    ['a leased write and an open of the resource as a subtree', true, { resource: 'a/b', scope: 'subtree' }],
+  ] as const;
+
+  it.each(ways)('an old write under way: %s', async (_way, exclusive, opened) => {
+    const [older, newer] = [await open(), await open()];
+    await older.query('BEGIN');
+    await raced.admit(older, write(10n, exclusive));
+    await overwrite(older, 'old');
+    const opening = raced.open(newer, { ...opened, token: 20n });
+    const outcome = await settledOrBlocked(newer, opening);
+    const readBefore = await bodyNow(await open());
+    await older.query('COMMIT');
+    await opening;
+    const readAfter = await bodyNow(newer);
+    if (locked) {
+      expect(outcome).toBe('blocked');
+      expect(readAfter).toBe('old');
+    } else {
+      // The new holder has read what the old one then wrote over.
+      expect([outcome, readBefore, readAfter]).toEqual(['answered', 'original', 'old']);
+    }
+    await expect(commitWrite(older, 10n, exclusive, 'late', raced)).rejects.toEqual(stale);
+  });
+
+  it.each(ways)('an open under way: %s', async (_way, exclusive, opened) => {
+    const [older, newer] = [await open(), await open()];
+    await newer.query('BEGIN');
+    await raced.open(newer, { ...opened, token: 20n });
+    const writing = commitWrite(older, 10n, exclusive, 'old', raced);
+    const verdict = writing.then(
+      () => 'let in',
+      (error: unknown) => (error as GuardRefusedError).reason,
+    );
+    const outcome = await settledOrBlocked(older, writing);
+    await newer.query('COMMIT');
+    if (locked) expect([outcome, await verdict]).toEqual(['blocked', 'stale_token']);
+    else expect(await verdict).toBe('let in');
+  });
+
+  it('two first writes of one resource', async () => {
+    const [older, newer] = [await open(), await open()];
+    await newer.query('BEGIN');
+    await raced.admit(newer, write(20n, true));
+    const writing = commitWrite(older, 10n, true, 'old', raced);
+    const verdict = writing.then(
+      () => 'let in',
+      (error: unknown) => (error as GuardRefusedError).reason,
+    );
+    expect(await settledOrBlocked(older, writing)).toBe('blocked');
+    await overwrite(newer, 'new');
+    await newer.query('COMMIT');
+    expect(await verdict).toBe(locked ? 'stale_token' : 'let in');
+    expect(await bodyNow(newer)).toBe(locked ? 'new' : 'old');
+  });
+
+  it('independent resources do not wait for each other (C11)', async () => {
+    const [one, other] = [await open(), await open()];
+    await one.query('BEGIN');
+    await raced.open(one, { resource: 'a/x', scope: 'subtree', token: 20n });
+    await raced.admit(one, write(20n, true, 'a/y'));
+    await other.query(`SET lock_timeout = '1s'`);
+    await raced.open(other, { resource: 'a/z', scope: 'subtree', token: 10n });
+    await commitWrite(other, 10n, true, 'beside', raced);
+    await one.query('ROLLBACK');
+  });
+});
+
+it('after an open, no older token ever writes there: many at random', async () => {
+  const paths = ['t', 't/1', 't/1/x', 't/1/y', 't/2/x'];
+  const connections = await Promise.all(Array.from({ length: 8 }, open));
+  let nextToken = 1_000n;
+  let state = 42;
+  const random = (n: number) => {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    return (state >> 12) % n;
+  };
+  const opened: { resource: string; scope: string; token: bigint; seen: number }[] = [];
+  const below = `FROM written WHERE token < $1 AND (resource = $2 OR ($3 = 'subtree' AND resource LIKE $2 || '/%'))`;
+
+  async function work(client: pg.Client): Promise<void> {
+    for (let step = 0; step < 60; step += 1) {
+      const resource = paths[random(paths.length)] as string;
+      if (random(5) === 0) {
+        const scope = random(6) === 0 ? 'subtree' : 'exact';
+        const token = (nextToken += 1n);
+        const open = guard.open(client, { resource, scope, token }).then(() => true, rejectedAs(GuardRefusedError));
+        if (!(await open)) continue;
+        const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n ${below}`, [token, resource, scope]);
+        opened.push({ resource, scope, token, seen: Number(rows[0]?.n) });
+      } else {
+        const token = nextToken - BigInt(random(4));
+        const exclusive = random(2) === 0;
+        await client.query('BEGIN');
+        const admitted = await guard.admit(client, write(token, exclusive, resource)).then(() => true, rejectedAs(GuardRefusedError));
+        if (admitted) await client.query(`INSERT INTO written VALUES ($1, $2)`, [resource, token]);
+        await client.query(admitted ? 'COMMIT' : 'ROLLBACK');
+      }
+    }
+  }
+
+  await Promise.all(connections.map(work));
+  const [client] = connections as [pg.Client];
+  expect(opened.length).toBeGreaterThan(20);
+  for (const one of opened) {
+    const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n ${below}`, [one.token, one.resource, one.scope]);
+    expect({ ...one, seen: Number(rows[0]?.n) }).toEqual(one);
+  }
+  const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n FROM written`);
+  expect(Number(rows[0]?.n)).toBeGreaterThan(50);
+});
+
+function rejectedAs(kind: new (...args: never[]) => Error): (error: unknown) => boolean {
+  return (error) => {
+    if (error instanceof kind) return false;
+    throw error;
+  };
+}
