@@ -91,7 +91,7 @@ export class BatchRun {
     switch (result.outcome) {
       case 'appended':
         this.log.commit(plan);
-        this.options.observer.batchAppended(this.commands.length, plan.events.length, this.options.monotonicNow() - sentAt);
+        this.options.observer.batchAppended(this.log.namespace, this.commands.length, plan.events, this.options.monotonicNow() - sentAt);
         return { settled: plan };
       case 'stale':
         this.refuseShrunk(plan, result.gate);

@@ -41,6 +41,7 @@ export class NamespaceEngine {
   private working = false;
   private stopped = false;
   private queue: Command[] = [];
+  private confirmedHead = 0;
   private readonly readIndex: ReadIndex;
   private readonly listeners = new Set<() => void>();
   private readonly nothing: State;
@@ -77,6 +78,11 @@ export class NamespaceEngine {
   /** Why nothing can be decided now; null when all is well. */
   get notReady(): Fault | null {
     return this.trouble;
+  }
+
+  /** Revisions that the database has confirmed and this replica has not applied yet. */
+  get lag(): number {
+    return Math.max(0, this.confirmedHead - this.head.revision);
   }
 
   get queueLength(): number {
@@ -133,6 +139,7 @@ export class NamespaceEngine {
     return this.guarded(async () => {
       const gate = await this.readIndex.next();
       const log = this.usable();
+      this.confirmedHead = gate.head?.revision ?? 0;
       await log.accept(gate);
       if (!this.options.alive()) {
         throw new Fault('unavailable', 'REPLICA_STALE', 'This replica could not write its heartbeat lately; call another one.');

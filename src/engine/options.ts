@@ -1,4 +1,5 @@
 import type { Bounds } from '../domain/decide/decision.js';
+import type { DomainEvent } from '../domain/event.js';
 import type { Micros } from '../domain/time.js';
 import type { Store } from '../storage/store.js';
 import type { Failover } from './history.js';
@@ -6,7 +7,7 @@ import type { Witness } from './witness.js';
 
 /** What the engine tells whoever counts and logs; never decides anything. */
 export interface EngineObserver {
-  batchAppended(commands: number, events: number, duration: Micros): void;
+  batchAppended(namespace: string, commands: number, events: readonly DomainEvent[], duration: Micros): void;
   appendLost(outcome: string): void;
   gateRead(waiting: number, duration: Micros): void;
   problem(message: string, error?: unknown): void;

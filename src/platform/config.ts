@@ -17,7 +17,7 @@ export interface Config {
   readonly databaseUrl: string | null;
   /** WRIT_DATABASE_PREPARED, on; `off` for poolers that cannot keep prepared statements apart. */
   readonly databasePrepared: boolean;
-  /** WRIT_DATABASE_CONNECTIONS, 10: at most this many at once. */
+  /** WRIT_DATABASE_CONNECTIONS, 12: at most this many at once. */
   readonly databaseConnections: number;
   /** WRIT_DATA_DIR, ./.writ; absolute. */
   readonly dataDir: string;
@@ -136,7 +136,7 @@ const schema = z.object({
   WRIT_ALLOW_INSECURE: oneOf('no', ['no', 'beyond-loopback']),
   WRIT_DATABASE_URL: databaseUrl,
   WRIT_DATABASE_PREPARED: oneOf('on', ['on', 'off']),
-  WRIT_DATABASE_CONNECTIONS: integer(10, 3, 500),
+  WRIT_DATABASE_CONNECTIONS: integer(12, 2, 500),
   WRIT_DATA_DIR: z.string().default('./.writ'),
   WRIT_TOKENS_FILE: z.string().optional(),
   WRIT_LOG_LEVEL: oneOf('info', LOG_LEVELS),

@@ -60,12 +60,14 @@ export function decideAcquire(decision: Decision, command: AcquireCommand): Acqu
   return { kind: 'refusal', refusal: considered.refusal };
 }
 
-/** PreviewWriteSet: the same decision; nothing it emits is kept by the caller. */
-export function previewAcquire(decision: Decision, command: AcquireCommand): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+/** PreviewWriteSet: the same decision; nothing it emits is kept by the caller. The lease has no id and no tokens. */
+export function previewAcquire(decision: Decision, command: AcquireCommand): { lease: Lease | null; refusal: Refusal | null } {
   const run = ownRun(decision, command.runId, command.principal);
   const considered = consider(decision, command, run);
-  if (considered.kind === 'granted') return { writeSet: considered.writeSet, refusal: null };
-  return { writeSet: null, refusal: considered.refusal };
+  if (considered.kind !== 'granted') return { lease: null, refusal: considered.refusal };
+  const lease = grantedLease(decision, command, run, considered.writeSet, considered.asker);
+  const entries = lease.entries.map((entry) => ({ ...entry, token: 0 }));
+  return { lease: { ...lease, leaseId: '', entries, grantedAt: null, expiresAt: null, maxExpiresAt: null }, refusal: null };
 }
 
 type Considered =
@@ -79,10 +81,8 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const notNow = runRefusal(run, decision.now, 'acquire');
   if (notNow !== null) return refused(notNow);
   const expanded = expandWriteSet(decision.state.map, command.request, run.allowed, decision.bounds);
-  if (!expanded.ok) {
-    noteUnmatched(decision, expanded.refusal);
-    return refused(expanded.refusal);
-  }
+  noteUnmatched(decision, expanded.ok ? expanded.writeSet.unmatched : expanded.unmatched);
+  if (!expanded.ok) return refused(expanded.refusal);
   const { writeSet } = expanded;
   if (writeSet.notBefore !== null && writeSet.notBefore > decision.now) return refused(notYet(writeSet.notBefore, decision.now));
   const limit = limitRefusal(decision, run);
@@ -145,9 +145,16 @@ function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker)
 }
 
 function grant(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, asker: Asker): AcquireDecision {
+  const lease = grantedLease(decision, command, run, writeSet, asker);
+  decision.relyOnFuture(run.authorityEndsAt);
+  decision.emit({ kind: 'lease_granted', lease, fingerprint: command.fingerprint }, concerning(command, lease), lease.grantedAt ?? undefined);
+  return { kind: 'lease', leaseId: lease.leaseId };
+}
+
+function grantedLease(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, asker: Asker): Lease {
   const token = decision.nextToken();
   const ttl = Math.min(command.ttl ?? writeSet.ttl, writeSet.maxTtl);
-  const lease: Lease = {
+  return {
     ...newLease(command, run, writeSet, ttl, token),
     state: 'active',
     request: null,
@@ -156,13 +163,6 @@ function grant(decision: Decision, command: AcquireCommand, run: Run, writeSet: 
     grantedAt: token,
     ...grantTimes(token, ttl, writeSet, run),
   };
-  decision.relyOnFuture(run.authorityEndsAt);
-  decision.emit(
-    { kind: 'lease_granted', lease, fingerprint: command.fingerprint },
-    concerning(command, lease),
-    token,
-  );
-  return { kind: 'lease', leaseId: lease.leaseId };
 }
 
 function enqueue(decision: Decision, command: AcquireCommand, run: Run, considered: Extract<Considered, { kind: 'queue' }>): AcquireDecision {
@@ -230,7 +230,7 @@ function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding
   if (lease.state === 'active') return repeatActive(decision, lease);
   if (lease.state === 'waiting') return reattach(decision, lease);
   if (lease.grantedAt !== null) return { kind: 'lease', leaseId: lease.leaseId };
-  return lease.endReason === 'timed_out' ? waitTimeout() : ended(`The waiting request ended: ${lease.endReason}.`);
+  return { kind: 'refusal', refusal: endedWaiting(lease) };
 }
 
 function repeatActive(decision: Decision, lease: Lease): AcquireDecision {
@@ -251,7 +251,7 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
       { kind: 'lease_ended', leaseId: lease.leaseId, endReason: timedOut ? 'timed_out' : 'withdrawn', reason: timedOut ? 'The wait is over.' : 'Nobody came back for it.' },
       { runId: lease.runId, leaseId: lease.leaseId },
     );
-    return timedOut ? waitTimeout() : ended('The place in the queue was given up: nobody came back for it in time.');
+    return { kind: 'refusal', refusal: endedWaiting(decision.lease(lease.leaseId) ?? lease) };
   }
   const attachment = place.attachment + 1;
   decision.emit(
@@ -290,12 +290,9 @@ function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Ref
 }
 
 /** Resources that no kind matches are counted for the report (C14). */
-function noteUnmatched(decision: Decision, refusal: Refusal): void {
-  if (refusal.kind !== 'undescribed' || refusal.resource === '') return;
-  decision.emit(
-    { kind: 'resources_unmatched', counts: [{ resource: refusal.resource, times: 1 }] },
-    { resources: [refusal.resource] },
-  );
+function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
+  if (unmatched.length === 0) return;
+  decision.emit({ kind: 'resources_unmatched', counts: unmatched.map((resource) => ({ resource, times: 1 })) }, { resources: unmatched });
 }
 
 export function keyReused(key: string): Fault {
@@ -308,18 +305,30 @@ export function keyReused(key: string): Fault {
 }
 
 function ended(message: string): AcquireDecision {
-  return { kind: 'refusal', refusal: refuse('ended', message, { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false }) };
+  return { kind: 'refusal', refusal: refuse('ended', message, ASK_ANEW) };
 }
 
-function waitTimeout(): AcquireDecision {
-  return {
-    kind: 'refusal',
-    refusal: refuse('wait_timeout', 'The wait ended before the locks were free.', {
-      action: 'Ask anew with a new idempotency key, or with a longer wait.',
-      who: 'runner',
-      retryable: true,
-    }),
-  };
+const ASK_ANEW = { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false };
+
+/** How a waiting request ended without a grant, as its run is told. */
+export function endedWaiting(lease: Lease | undefined): Refusal {
+  switch (lease?.endReason) {
+    case 'timed_out':
+      return refuse('wait_timeout', 'The wait ended before the locks were free.', {
+        action: 'Ask anew with a new idempotency key, or with a longer wait.',
+        who: 'runner',
+        retryable: true,
+      });
+    case 'run_stopped':
+    case 'run_ended':
+      return refuse('run_ended', 'The run ended while the request waited.', { action: 'Create a new run with its own contract.', who: 'runner', retryable: false });
+    case 'withdrawn':
+      return refuse('ended', 'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.', ASK_ANEW);
+    case 'revoked':
+      return refuse('ended', 'An operator ended the waiting request.', ASK_ANEW);
+    default:
+      return refuse('ended', 'The waiting request was decided again, on a changed map or contract, and refused.', ASK_ANEW);
+  }
 }
 
 function notYet(notBefore: Micros, now: Micros): Refusal {

@@ -34,18 +34,18 @@ export function entriesWithToken(decision: Decision, writeSet: ExpandedWriteSet,
   return writeSet.entries.map((entry, index) => ({
     ...entry,
     token: entry.access === 'read' ? 0 : token,
-    observedRefusal: refused.has(index) ? 'held' : null,
+    observedRefusal: refused.get(index) ?? null,
   }));
 }
 
-/** Indexes of `observe` entries that meet another run's live lock. */
-function observedRefusals(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker): Set<number> {
-  const refused = new Set<number>();
+/** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it. */
+function observedRefusals(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker): Map<number, string> {
+  const refused = new Map<number, string>(writeSet.observedRefusals.map(({ entry, refusal }) => [entry, refusal.kind]));
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
     for (const { lease } of holdersInTheWay(decision.state, locksOf([entry], []), asker)) {
       if (isPast(lease, decision.now)) continue;
-      refused.add(index);
+      refused.set(index, 'held');
       return;
     }
   });

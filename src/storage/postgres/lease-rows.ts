@@ -4,9 +4,9 @@ import type { Micros } from '../../domain/time.js';
 
 /**
  * Leases as rows. Of the write set, `request`, `entries` and `rule_locks` are JSON in a compact form: arrays by
- * position, with defaults cut off at the end. Written out with every name, 8 entries take about 2 KB; like this about
- * 0.5 KB, which is what each grant sends, writes to the WAL and reads back when a replica starts (100,000 times).
- * Positions are only ever added at the end: an older row then simply has the default there.
+ * position, with defaults cut off at the end, and each different list of actions once. Written out with every name, 8
+ * entries take about 2 KB; like this about 0.5 KB, which is what each grant sends, writes to the WAL and reads back when
+ * a replica starts (100,000 times). Positions are only ever added at the end: an older row then has the default there.
  */
 
 /** A row of writ.lease joined with its writ.lease_write_set. */
@@ -76,7 +76,7 @@ export function writeSetColumns(lease: Lease): Record<string, unknown> {
     idempotency_key: lease.idempotencyKey,
     purpose: lease.purpose,
     request: lease.request === null ? null : JSON.stringify(packRequest(lease.request)),
-    entries: JSON.stringify(lease.entries.map(packEntry)),
+    entries: JSON.stringify(packEntries(lease.entries)),
     rule_locks: lease.ruleLocks.length === 0 ? '[]' : JSON.stringify(lease.ruleLocks.map(packRuleLock)),
   };
 }
@@ -90,7 +90,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     generation: row.generation,
     request: row.request === null ? null : unpackRequest(JSON.parse(row.request) as PackedRequest),
     purpose: row.purpose,
-    entries: (JSON.parse(row.entries) as PackedEntry[]).map(unpackEntry),
+    entries: unpackEntries(JSON.parse(row.entries) as PackedEntries),
     ruleLocks: row.rule_locks === '[]' ? [] : (JSON.parse(row.rule_locks) as PackedRuleLock[]).map(unpackRuleLock),
     requestedTtl: row.requested_ttl_us,
     ttl: row.ttl_us,
@@ -123,7 +123,8 @@ type PackedEntry = readonly [
   resource: string,
   access: Access,
   scope: Scope,
-  actions: readonly string[],
+  /** Index of the list of actions. */
+  actions: number,
   token: number,
   exclusive?: 0 | 1,
   impliedBy?: string,
@@ -132,6 +133,7 @@ type PackedEntry = readonly [
   observe?: 0 | 1,
   observedRefusal?: string | null,
 ];
+type PackedEntries = readonly [actions: readonly (readonly string[])[], ...entries: PackedEntry[]];
 type PackedRequestedEntry = readonly [
   resource: string,
   access: Access,
@@ -157,13 +159,26 @@ function trimmed(values: unknown[], defaults: readonly unknown[]): unknown[] {
 
 const ENTRY_DEFAULTS = [0, '', '', null, 0, null] as const;
 
-function packEntry(entry: LeaseEntry): unknown[] {
+function packEntries(entries: readonly LeaseEntry[]): unknown[] {
+  const lists: (readonly string[])[] = [];
+  const indexes = new Map<string, number>();
+  const indexOf = (actions: readonly string[]): number => {
+    const key = JSON.stringify(actions);
+    const known = indexes.get(key);
+    if (known !== undefined) return known;
+    indexes.set(key, lists.length);
+    return lists.push(actions) - 1;
+  };
+  return [lists, ...entries.map((entry) => packEntry(entry, indexOf(entry.actions)))];
+}
+
+function packEntry(entry: LeaseEntry, actions: number): unknown[] {
   return trimmed(
     [
       entry.resource,
       entry.access,
       entry.scope,
-      entry.actions,
+      actions,
       entry.token,
       entry.exclusive ? 1 : 0,
       entry.impliedBy,
@@ -176,12 +191,17 @@ function packEntry(entry: LeaseEntry): unknown[] {
   );
 }
 
-function unpackEntry(packed: PackedEntry): LeaseEntry {
+/** Entries with equal lists of actions share one: a replica keeps them all in memory. */
+function unpackEntries([lists, ...packed]: PackedEntries): LeaseEntry[] {
+  return packed.map((entry) => unpackEntry(entry, lists[entry[3]] ?? []));
+}
+
+function unpackEntry(packed: PackedEntry, actions: readonly string[]): LeaseEntry {
   return {
     resource: packed[0],
     access: packed[1],
     scope: packed[2],
-    actions: packed[3],
+    actions,
     exclusive: packed[5] === 1,
     impliedBy: packed[6] ?? '',
     mode: packed[9] === 1 ? 'observe' : 'enforce',

@@ -8,7 +8,7 @@ import { type LeaseRow, leaseFromRow } from './lease-rows.js';
 import { readRecordedIdentity } from './read.js';
 import { type KeyRow, keyFromRow, type MapVersionRow, mapVersionFromRow, type RunRow, runFromRow } from './rows.js';
 import { type UnmatchedRow, unmatchedFromRow } from './rows.js';
-import { type SqlValue, statement } from './statement.js';
+import { type SqlValue, type Statement, statement } from './statement.js';
 
 /** Reads of the projections. */
 
@@ -93,20 +93,25 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
   };
 }
 
+/** While rows become records, the server already reads the next page: on one connection, one statement after another. */
 async function readPages<R, T>(
   session: Session,
-  page: ReturnType<typeof statement>,
+  page: Statement,
   namespace: string,
   fromRow: (row: R) => T,
   idOf: (row: R) => string,
 ): Promise<T[]> {
   const records: T[] = [];
-  for (let after = ''; ; ) {
-    const rows = await session.query<Row<R>>(page, { namespace, after });
-    for (const row of rows) records.push(fromRow(row));
+  let rows = await session.query<Row<R>>(page, { namespace, after: '' });
+  for (;;) {
     const last = rows.at(-1);
-    if (last === undefined || rows.length < SNAPSHOT_PAGE) return records;
-    after = idOf(last);
+    const more = last !== undefined && rows.length === SNAPSHOT_PAGE;
+    const next = more ? session.query<Row<R>>(page, { namespace, after: idOf(last) }) : null;
+    // Its failure is met where it is awaited, also when a row before it cannot be read.
+    next?.catch(() => undefined);
+    for (const row of rows) records.push(fromRow(row));
+    if (next === null) return records;
+    rows = await next;
   }
 }
 

@@ -197,13 +197,20 @@ export class RequestReader {
     if (this.#violations !== undefined) throw invalidArgument(this.#violations);
   }
 
-  access(value: types.Access, field: string): Access {
-    return this.#word(ACCESS_FROM_WIRE, value, field, 'ACCESS_READ, ACCESS_STABLE_READ or ACCESS_WRITE') ?? 'read';
+  /** Of the entry at this index; the field's name is put together only when it is wrong. */
+  access(value: types.Access, prefix: string, index: number): Access {
+    const access = ACCESS_FROM_WIRE.get(value);
+    if (access !== undefined) return access;
+    this.#wrongWord(value, `${prefix}entries[${index}].access`, 'ACCESS_READ, ACCESS_STABLE_READ or ACCESS_WRITE');
+    return 'read';
   }
 
-  /** Unset is exact. */
-  scope(value: types.Scope, field: string): Scope {
-    return this.#word(SCOPE_FROM_WIRE, value, field, 'SCOPE_EXACT or SCOPE_SUBTREE') ?? 'exact';
+  /** Of the entry at this index. Unset is exact. */
+  scope(value: types.Scope, prefix: string, index: number): Scope {
+    const scope = SCOPE_FROM_WIRE.get(value);
+    if (scope !== undefined) return scope;
+    this.#wrongWord(value, `${prefix}entries[${index}].scope`, 'SCOPE_EXACT or SCOPE_SUBTREE');
+    return 'exact';
   }
 
   leaseStates(values: readonly types.LeaseState[], field: string): LeaseState[] {
@@ -280,7 +287,11 @@ export class RequestReader {
 
   #word<T>(table: ReadonlyMap<number, T>, value: number, field: string, expected: string): T | undefined {
     const word = table.get(value);
-    if (word === undefined) this.wrong(field, value === 0 ? `is required: ${expected}` : `${value} is not ${expected}`);
+    if (word === undefined) this.#wrongWord(value, field, expected);
     return word;
+  }
+
+  #wrongWord(value: number, field: string, expected: string): void {
+    this.wrong(field, value === 0 ? `is required: ${expected}` : `${value} is not ${expected}`);
   }
 }

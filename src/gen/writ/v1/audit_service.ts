@@ -31,7 +31,7 @@ export interface Event {
   revision: bigint;
   /** Database time. */
   time?:
-    | Date
+    | Timestamp
     | undefined;
   /** What happened, such as `lease_granted`. */
   kind: string;
@@ -121,7 +121,7 @@ export interface Checkpoint {
   hash: Buffer;
   /** Database time of the statement. */
   time?:
-    | Date
+    | Timestamp
     | undefined;
   /**
    * Ed25519 signature (RFC 8032) over the canonical JSON of {namespace, revision, hash (hex), time
@@ -171,7 +171,7 @@ export const Event: MessageFns<Event> = {
       writer.uint32(16).uint64(message.revision);
     }
     if (message.time !== undefined) {
-      Timestamp.encode(toTimestamp(message.time), writer.uint32(26).fork()).join();
+      Timestamp.encode(message.time, writer.uint32(26).fork()).join();
     }
     if (message.kind !== "") {
       writer.uint32(34).string(message.kind);
@@ -243,7 +243,7 @@ export const Event: MessageFns<Event> = {
               break;
             }
 
-            message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.time = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 4: {
@@ -400,7 +400,7 @@ export const Event: MessageFns<Event> = {
       obj.revision = message.revision.toString();
     }
     if (message.time !== undefined) {
-      obj.time = message.time.toISOString();
+      obj.time = fromTimestamp(message.time).toISOString();
     }
     if (message.kind !== "") {
       obj.kind = message.kind;
@@ -445,7 +445,7 @@ export const Event: MessageFns<Event> = {
     const message = createBaseEvent();
     message.namespace = object.namespace ?? "";
     message.revision = (object.revision !== undefined && object.revision !== null) ? BigInt(object.revision) : 0n;
-    message.time = object.time ?? undefined;
+    message.time = (object.time !== undefined && object.time !== null) ? Timestamp.fromPartial(object.time) : undefined;
     message.kind = object.kind ?? "";
     message.actor = object.actor ?? "";
     message.runId = object.runId ?? "";
@@ -1039,7 +1039,7 @@ export const Checkpoint: MessageFns<Checkpoint> = {
       writer.uint32(26).bytes(message.hash);
     }
     if (message.time !== undefined) {
-      Timestamp.encode(toTimestamp(message.time), writer.uint32(34).fork()).join();
+      Timestamp.encode(message.time, writer.uint32(34).fork()).join();
     }
     if (message.signature.length !== 0) {
       writer.uint32(42).bytes(message.signature);
@@ -1095,7 +1095,7 @@ export const Checkpoint: MessageFns<Checkpoint> = {
               break;
             }
 
-            message.time = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.time = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 5: {
@@ -1166,7 +1166,7 @@ export const Checkpoint: MessageFns<Checkpoint> = {
       obj.hash = base64FromBytes(message.hash);
     }
     if (message.time !== undefined) {
-      obj.time = message.time.toISOString();
+      obj.time = fromTimestamp(message.time).toISOString();
     }
     if (message.signature.length !== 0) {
       obj.signature = base64FromBytes(message.signature);
@@ -1188,7 +1188,7 @@ export const Checkpoint: MessageFns<Checkpoint> = {
     message.namespace = object.namespace ?? "";
     message.revision = (object.revision !== undefined && object.revision !== null) ? BigInt(object.revision) : 0n;
     message.hash = object.hash ?? Buffer.alloc(0);
-    message.time = object.time ?? undefined;
+    message.time = (object.time !== undefined && object.time !== null) ? Timestamp.fromPartial(object.time) : undefined;
     message.signature = object.signature ?? Buffer.alloc(0);
     message.keyId = object.keyId ?? "";
     message.publicKey = object.publicKey ?? "";
@@ -1394,13 +1394,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

@@ -104,7 +104,7 @@ export interface GetConflictMapResponse {
   reason: string;
   /** When. Absent at version 0. */
   createdAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
@@ -274,7 +274,7 @@ export interface ConflictMapVersion {
   /** Why. */
   reason: string;
   /** When. */
-  createdAt?: Date | undefined;
+  createdAt?: Timestamp | undefined;
 }
 
 /** A page of versions. */
@@ -350,7 +350,7 @@ export interface UnmatchedResource {
   /** How often it was seen since the coordinator kept count. */
   times: bigint;
   /** When it was seen last. */
-  lastSeenAt?: Date | undefined;
+  lastSeenAt?: Timestamp | undefined;
 }
 
 /** A page of unmatched resources. */
@@ -620,7 +620,7 @@ export const GetConflictMapResponse: MessageFns<GetConflictMapResponse> = {
       writer.uint32(34).string(message.reason);
     }
     if (message.createdAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.createdAt), writer.uint32(42).fork()).join();
+      Timestamp.encode(message.createdAt, writer.uint32(42).fork()).join();
     }
     if (message.logRevision !== 0n) {
       if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
@@ -681,7 +681,7 @@ export const GetConflictMapResponse: MessageFns<GetConflictMapResponse> = {
               break;
             }
 
-            message.createdAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.createdAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 6: {
@@ -738,7 +738,7 @@ export const GetConflictMapResponse: MessageFns<GetConflictMapResponse> = {
       obj.reason = message.reason;
     }
     if (message.createdAt !== undefined) {
-      obj.createdAt = message.createdAt.toISOString();
+      obj.createdAt = fromTimestamp(message.createdAt).toISOString();
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
@@ -755,7 +755,9 @@ export const GetConflictMapResponse: MessageFns<GetConflictMapResponse> = {
     message.version = (object.version !== undefined && object.version !== null) ? BigInt(object.version) : 0n;
     message.author = object.author ?? "";
     message.reason = object.reason ?? "";
-    message.createdAt = object.createdAt ?? undefined;
+    message.createdAt = (object.createdAt !== undefined && object.createdAt !== null)
+      ? Timestamp.fromPartial(object.createdAt)
+      : undefined;
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
@@ -2318,7 +2320,7 @@ export const ConflictMapVersion: MessageFns<ConflictMapVersion> = {
       writer.uint32(26).string(message.reason);
     }
     if (message.createdAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.createdAt), writer.uint32(34).fork()).join();
+      Timestamp.encode(message.createdAt, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -2365,7 +2367,7 @@ export const ConflictMapVersion: MessageFns<ConflictMapVersion> = {
               break;
             }
 
-            message.createdAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.createdAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -2405,7 +2407,7 @@ export const ConflictMapVersion: MessageFns<ConflictMapVersion> = {
       obj.reason = message.reason;
     }
     if (message.createdAt !== undefined) {
-      obj.createdAt = message.createdAt.toISOString();
+      obj.createdAt = fromTimestamp(message.createdAt).toISOString();
     }
     return obj;
   },
@@ -2418,7 +2420,9 @@ export const ConflictMapVersion: MessageFns<ConflictMapVersion> = {
     message.version = (object.version !== undefined && object.version !== null) ? BigInt(object.version) : 0n;
     message.author = object.author ?? "";
     message.reason = object.reason ?? "";
-    message.createdAt = object.createdAt ?? undefined;
+    message.createdAt = (object.createdAt !== undefined && object.createdAt !== null)
+      ? Timestamp.fromPartial(object.createdAt)
+      : undefined;
     return message;
   },
 };
@@ -3136,7 +3140,7 @@ export const UnmatchedResource: MessageFns<UnmatchedResource> = {
       writer.uint32(16).uint64(message.times);
     }
     if (message.lastSeenAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.lastSeenAt), writer.uint32(26).fork()).join();
+      Timestamp.encode(message.lastSeenAt, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -3175,7 +3179,7 @@ export const UnmatchedResource: MessageFns<UnmatchedResource> = {
               break;
             }
 
-            message.lastSeenAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.lastSeenAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -3211,7 +3215,7 @@ export const UnmatchedResource: MessageFns<UnmatchedResource> = {
       obj.times = message.times.toString();
     }
     if (message.lastSeenAt !== undefined) {
-      obj.lastSeenAt = message.lastSeenAt.toISOString();
+      obj.lastSeenAt = fromTimestamp(message.lastSeenAt).toISOString();
     }
     return obj;
   },
@@ -3223,7 +3227,9 @@ export const UnmatchedResource: MessageFns<UnmatchedResource> = {
     const message = createBaseUnmatchedResource();
     message.resource = object.resource ?? "";
     message.times = (object.times !== undefined && object.times !== null) ? BigInt(object.times) : 0n;
-    message.lastSeenAt = object.lastSeenAt ?? undefined;
+    message.lastSeenAt = (object.lastSeenAt !== undefined && object.lastSeenAt !== null)
+      ? Timestamp.fromPartial(object.lastSeenAt)
+      : undefined;
     return message;
   },
 };
@@ -3640,13 +3646,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

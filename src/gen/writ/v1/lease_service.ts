@@ -145,7 +145,7 @@ export interface WaitingPlace {
     | Duration
     | undefined;
   /** The wait ends at this database time. */
-  waitsUntil?: Date | undefined;
+  waitsUntil?: Timestamp | undefined;
 }
 
 /** The answer to AcquireWriteSet: exactly one outcome. */
@@ -245,7 +245,7 @@ export interface ReleaseLeaseResponse {
   endReason: EndReason;
   /** From this database time no check allows the token. */
   effectiveAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
@@ -272,14 +272,14 @@ export interface OpenWrite {
   /** The request id of its check. */
   requestId: string;
   /** When it was admitted. */
-  admittedAt?: Date | undefined;
+  admittedAt?: Timestamp | undefined;
 }
 
 /** The answer to RevokeLease. */
 export interface RevokeLeaseResponse {
   /** From this database time no check allows the token. */
   effectiveAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Tracked writes whose outcome is not known. Empty: none. */
   openWrites: OpenWrite[];
@@ -816,7 +816,7 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
       Duration.encode(message.callAgainWithin, writer.uint32(34).fork()).join();
     }
     if (message.waitsUntil !== undefined) {
-      Timestamp.encode(toTimestamp(message.waitsUntil), writer.uint32(42).fork()).join();
+      Timestamp.encode(message.waitsUntil, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -871,7 +871,7 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
               break;
             }
 
-            message.waitsUntil = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.waitsUntil = Timestamp.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -927,7 +927,7 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
       obj.callAgainWithin = Duration.toJSON(message.callAgainWithin);
     }
     if (message.waitsUntil !== undefined) {
-      obj.waitsUntil = message.waitsUntil.toISOString();
+      obj.waitsUntil = fromTimestamp(message.waitsUntil).toISOString();
     }
     return obj;
   },
@@ -943,7 +943,9 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
     message.callAgainWithin = (object.callAgainWithin !== undefined && object.callAgainWithin !== null)
       ? Duration.fromPartial(object.callAgainWithin)
       : undefined;
-    message.waitsUntil = object.waitsUntil ?? undefined;
+    message.waitsUntil = (object.waitsUntil !== undefined && object.waitsUntil !== null)
+      ? Timestamp.fromPartial(object.waitsUntil)
+      : undefined;
     return message;
   },
 };
@@ -1680,7 +1682,7 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse> = {
       writer.uint32(16).int32(message.endReason);
     }
     if (message.effectiveAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.effectiveAt), writer.uint32(26).fork()).join();
+      Timestamp.encode(message.effectiveAt, writer.uint32(26).fork()).join();
     }
     if (message.logRevision !== 0n) {
       if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
@@ -1725,7 +1727,7 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse> = {
               break;
             }
 
-            message.effectiveAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 4: {
@@ -1778,7 +1780,7 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse> = {
       obj.endReason = endReasonToJSON(message.endReason);
     }
     if (message.effectiveAt !== undefined) {
-      obj.effectiveAt = message.effectiveAt.toISOString();
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
@@ -1793,7 +1795,9 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse> = {
     const message = createBaseReleaseLeaseResponse();
     message.outcome = object.outcome ?? 0;
     message.endReason = object.endReason ?? 0;
-    message.effectiveAt = object.effectiveAt ?? undefined;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
@@ -1925,7 +1929,7 @@ export const OpenWrite: MessageFns<OpenWrite> = {
       writer.uint32(34).string(message.requestId);
     }
     if (message.admittedAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.admittedAt), writer.uint32(42).fork()).join();
+      Timestamp.encode(message.admittedAt, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1980,7 +1984,7 @@ export const OpenWrite: MessageFns<OpenWrite> = {
               break;
             }
 
-            message.admittedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.admittedAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
         }
@@ -2032,7 +2036,7 @@ export const OpenWrite: MessageFns<OpenWrite> = {
       obj.requestId = message.requestId;
     }
     if (message.admittedAt !== undefined) {
-      obj.admittedAt = message.admittedAt.toISOString();
+      obj.admittedAt = fromTimestamp(message.admittedAt).toISOString();
     }
     return obj;
   },
@@ -2046,7 +2050,9 @@ export const OpenWrite: MessageFns<OpenWrite> = {
     message.action = object.action ?? "";
     message.leaseId = object.leaseId ?? "";
     message.requestId = object.requestId ?? "";
-    message.admittedAt = object.admittedAt ?? undefined;
+    message.admittedAt = (object.admittedAt !== undefined && object.admittedAt !== null)
+      ? Timestamp.fromPartial(object.admittedAt)
+      : undefined;
     return message;
   },
 };
@@ -2058,7 +2064,7 @@ function createBaseRevokeLeaseResponse(): RevokeLeaseResponse {
 export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse> = {
   encode(message: RevokeLeaseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.effectiveAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.effectiveAt), writer.uint32(10).fork()).join();
+      Timestamp.encode(message.effectiveAt, writer.uint32(10).fork()).join();
     }
     for (const v of message.openWrites) {
       OpenWrite.encode(v!, writer.uint32(18).fork()).join();
@@ -2093,7 +2099,7 @@ export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse> = {
               break;
             }
 
-            message.effectiveAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 2: {
@@ -2160,7 +2166,7 @@ export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse> = {
   toJSON(message: RevokeLeaseResponse): unknown {
     const obj: any = {};
     if (message.effectiveAt !== undefined) {
-      obj.effectiveAt = message.effectiveAt.toISOString();
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
     }
     if (message.openWrites?.length) {
       obj.openWrites = message.openWrites.map((e) => OpenWrite.toJSON(e));
@@ -2179,7 +2185,9 @@ export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse> = {
   },
   fromPartial(object: DeepPartial<RevokeLeaseResponse>): RevokeLeaseResponse {
     const message = createBaseRevokeLeaseResponse();
-    message.effectiveAt = object.effectiveAt ?? undefined;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
     message.openWrites = object.openWrites?.map((e) => OpenWrite.fromPartial(e)) || [];
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
@@ -3115,13 +3123,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

@@ -27,7 +27,7 @@ export interface Namespace {
   name: string;
   /** When it was created. */
   createdAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Last revision of its log. */
   logRevision: bigint;
@@ -101,7 +101,7 @@ export const Namespace: MessageFns<Namespace> = {
       writer.uint32(10).string(message.name);
     }
     if (message.createdAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.createdAt), writer.uint32(18).fork()).join();
+      Timestamp.encode(message.createdAt, writer.uint32(18).fork()).join();
     }
     if (message.logRevision !== 0n) {
       if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
@@ -153,7 +153,7 @@ export const Namespace: MessageFns<Namespace> = {
               break;
             }
 
-            message.createdAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.createdAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 3: {
@@ -250,7 +250,7 @@ export const Namespace: MessageFns<Namespace> = {
       obj.name = message.name;
     }
     if (message.createdAt !== undefined) {
-      obj.createdAt = message.createdAt.toISOString();
+      obj.createdAt = fromTimestamp(message.createdAt).toISOString();
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
@@ -276,7 +276,9 @@ export const Namespace: MessageFns<Namespace> = {
   fromPartial(object: DeepPartial<Namespace>): Namespace {
     const message = createBaseNamespace();
     message.name = object.name ?? "";
-    message.createdAt = object.createdAt ?? undefined;
+    message.createdAt = (object.createdAt !== undefined && object.createdAt !== null)
+      ? Timestamp.fromPartial(object.createdAt)
+      : undefined;
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
@@ -870,13 +872,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

@@ -134,17 +134,17 @@ export interface Run {
   allowed: Allowance[];
   /** Absolute end of its authority on the database clock; no restart, renewal or timer moves it. */
   authorityEndsAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Whom to turn to, in order. */
   escalation: string[];
   /** When it was created. */
   createdAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** When it ended. Absent while it lives. */
   endedAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Why it is in this state, as said by whoever put it there. */
   stateReason: string;
@@ -172,7 +172,7 @@ export interface CreateRunRequest {
   allowed: Allowance[];
   /** Absolute end of its authority, at most 30 days ahead. Required. */
   authorityEndsAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Whom to turn to, in order; at most 16 of at most 256 bytes. */
   escalation: string[];
@@ -266,7 +266,7 @@ export interface StopRunRequest {
 export interface StopRunResponse {
   /** From this database time no check allows any token of the run. */
   effectiveAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Tracked writes whose outcome is not known; while there are any the run is STOPPING. */
   openWrites: OpenWrite[];
@@ -298,7 +298,7 @@ export interface StopRunsResponse {
   runs: Run[];
   /** From this database time no check allows any of their tokens. */
   effectiveAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
@@ -438,16 +438,16 @@ export const Run: MessageFns<Run> = {
       Allowance.encode(v!, writer.uint32(66).fork()).join();
     }
     if (message.authorityEndsAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.authorityEndsAt), writer.uint32(74).fork()).join();
+      Timestamp.encode(message.authorityEndsAt, writer.uint32(74).fork()).join();
     }
     for (const v of message.escalation) {
       writer.uint32(82).string(v!);
     }
     if (message.createdAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.createdAt), writer.uint32(90).fork()).join();
+      Timestamp.encode(message.createdAt, writer.uint32(90).fork()).join();
     }
     if (message.endedAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.endedAt), writer.uint32(98).fork()).join();
+      Timestamp.encode(message.endedAt, writer.uint32(98).fork()).join();
     }
     if (message.stateReason !== "") {
       writer.uint32(106).string(message.stateReason);
@@ -549,7 +549,7 @@ export const Run: MessageFns<Run> = {
               break;
             }
 
-            message.authorityEndsAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.authorityEndsAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 10: {
@@ -565,7 +565,7 @@ export const Run: MessageFns<Run> = {
               break;
             }
 
-            message.createdAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.createdAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 12: {
@@ -573,7 +573,7 @@ export const Run: MessageFns<Run> = {
               break;
             }
 
-            message.endedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.endedAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 13: {
@@ -723,16 +723,16 @@ export const Run: MessageFns<Run> = {
       obj.allowed = message.allowed.map((e) => Allowance.toJSON(e));
     }
     if (message.authorityEndsAt !== undefined) {
-      obj.authorityEndsAt = message.authorityEndsAt.toISOString();
+      obj.authorityEndsAt = fromTimestamp(message.authorityEndsAt).toISOString();
     }
     if (message.escalation?.length) {
       obj.escalation = message.escalation;
     }
     if (message.createdAt !== undefined) {
-      obj.createdAt = message.createdAt.toISOString();
+      obj.createdAt = fromTimestamp(message.createdAt).toISOString();
     }
     if (message.endedAt !== undefined) {
-      obj.endedAt = message.endedAt.toISOString();
+      obj.endedAt = fromTimestamp(message.endedAt).toISOString();
     }
     if (message.stateReason !== "") {
       obj.stateReason = message.stateReason;
@@ -765,10 +765,16 @@ export const Run: MessageFns<Run> = {
     message.initiatorVerified = object.initiatorVerified ?? false;
     message.principal = object.principal ?? "";
     message.allowed = object.allowed?.map((e) => Allowance.fromPartial(e)) || [];
-    message.authorityEndsAt = object.authorityEndsAt ?? undefined;
+    message.authorityEndsAt = (object.authorityEndsAt !== undefined && object.authorityEndsAt !== null)
+      ? Timestamp.fromPartial(object.authorityEndsAt)
+      : undefined;
     message.escalation = object.escalation?.map((e) => e) || [];
-    message.createdAt = object.createdAt ?? undefined;
-    message.endedAt = object.endedAt ?? undefined;
+    message.createdAt = (object.createdAt !== undefined && object.createdAt !== null)
+      ? Timestamp.fromPartial(object.createdAt)
+      : undefined;
+    message.endedAt = (object.endedAt !== undefined && object.endedAt !== null)
+      ? Timestamp.fromPartial(object.endedAt)
+      : undefined;
     message.stateReason = object.stateReason ?? "";
     message.openWrites = object.openWrites?.map((e) => OpenWrite.fromPartial(e)) || [];
     message.liveLeases = object.liveLeases ?? 0;
@@ -809,7 +815,7 @@ export const CreateRunRequest: MessageFns<CreateRunRequest> = {
       Allowance.encode(v!, writer.uint32(42).fork()).join();
     }
     if (message.authorityEndsAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.authorityEndsAt), writer.uint32(50).fork()).join();
+      Timestamp.encode(message.authorityEndsAt, writer.uint32(50).fork()).join();
     }
     for (const v of message.escalation) {
       writer.uint32(58).string(v!);
@@ -878,7 +884,7 @@ export const CreateRunRequest: MessageFns<CreateRunRequest> = {
               break;
             }
 
-            message.authorityEndsAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.authorityEndsAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 7: {
@@ -954,7 +960,7 @@ export const CreateRunRequest: MessageFns<CreateRunRequest> = {
       obj.allowed = message.allowed.map((e) => Allowance.toJSON(e));
     }
     if (message.authorityEndsAt !== undefined) {
-      obj.authorityEndsAt = message.authorityEndsAt.toISOString();
+      obj.authorityEndsAt = fromTimestamp(message.authorityEndsAt).toISOString();
     }
     if (message.escalation?.length) {
       obj.escalation = message.escalation;
@@ -975,7 +981,9 @@ export const CreateRunRequest: MessageFns<CreateRunRequest> = {
     message.goalRevision = object.goalRevision ?? "";
     message.initiator = object.initiator ?? "";
     message.allowed = object.allowed?.map((e) => Allowance.fromPartial(e)) || [];
-    message.authorityEndsAt = object.authorityEndsAt ?? undefined;
+    message.authorityEndsAt = (object.authorityEndsAt !== undefined && object.authorityEndsAt !== null)
+      ? Timestamp.fromPartial(object.authorityEndsAt)
+      : undefined;
     message.escalation = object.escalation?.map((e) => e) || [];
     message.idempotencyKey = object.idempotencyKey ?? "";
     return message;
@@ -1837,7 +1845,7 @@ function createBaseStopRunResponse(): StopRunResponse {
 export const StopRunResponse: MessageFns<StopRunResponse> = {
   encode(message: StopRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.effectiveAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.effectiveAt), writer.uint32(10).fork()).join();
+      Timestamp.encode(message.effectiveAt, writer.uint32(10).fork()).join();
     }
     for (const v of message.openWrites) {
       OpenWrite.encode(v!, writer.uint32(18).fork()).join();
@@ -1872,7 +1880,7 @@ export const StopRunResponse: MessageFns<StopRunResponse> = {
               break;
             }
 
-            message.effectiveAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 2: {
@@ -1935,7 +1943,7 @@ export const StopRunResponse: MessageFns<StopRunResponse> = {
   toJSON(message: StopRunResponse): unknown {
     const obj: any = {};
     if (message.effectiveAt !== undefined) {
-      obj.effectiveAt = message.effectiveAt.toISOString();
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
     }
     if (message.openWrites?.length) {
       obj.openWrites = message.openWrites.map((e) => OpenWrite.toJSON(e));
@@ -1954,7 +1962,9 @@ export const StopRunResponse: MessageFns<StopRunResponse> = {
   },
   fromPartial(object: DeepPartial<StopRunResponse>): StopRunResponse {
     const message = createBaseStopRunResponse();
-    message.effectiveAt = object.effectiveAt ?? undefined;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
     message.openWrites = object.openWrites?.map((e) => OpenWrite.fromPartial(e)) || [];
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
@@ -2127,7 +2137,7 @@ export const StopRunsResponse: MessageFns<StopRunsResponse> = {
       Run.encode(v!, writer.uint32(10).fork()).join();
     }
     if (message.effectiveAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.effectiveAt), writer.uint32(18).fork()).join();
+      Timestamp.encode(message.effectiveAt, writer.uint32(18).fork()).join();
     }
     if (message.logRevision !== 0n) {
       if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
@@ -2164,7 +2174,7 @@ export const StopRunsResponse: MessageFns<StopRunsResponse> = {
               break;
             }
 
-            message.effectiveAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 3: {
@@ -2209,7 +2219,7 @@ export const StopRunsResponse: MessageFns<StopRunsResponse> = {
       obj.runs = message.runs.map((e) => Run.toJSON(e));
     }
     if (message.effectiveAt !== undefined) {
-      obj.effectiveAt = message.effectiveAt.toISOString();
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
@@ -2223,7 +2233,9 @@ export const StopRunsResponse: MessageFns<StopRunsResponse> = {
   fromPartial(object: DeepPartial<StopRunsResponse>): StopRunsResponse {
     const message = createBaseStopRunsResponse();
     message.runs = object.runs?.map((e) => Run.fromPartial(e)) || [];
-    message.effectiveAt = object.effectiveAt ?? undefined;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
@@ -2469,13 +2481,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

@@ -484,11 +484,11 @@ export interface Lease {
   entries: LeaseEntry[];
   /** Database time of the grant. Absent while waiting. */
   grantedAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Database time at which it ends unless renewed. Absent while waiting. */
   expiresAt?:
-    | Date
+    | Timestamp
     | undefined;
   /**
    * What was left when this was decided. Count it from the moment you *sent* the request, on a
@@ -499,13 +499,13 @@ export interface Lease {
     | undefined;
   /** No renewal moves the expiry past this: the kind's max hold or the end of the run's authority. */
   maxExpiresAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Why it ended. */
   endReason: EndReason;
   /** When it ended on the database clock. Absent while it lives. */
   endedAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** Free text of the run; at most 1,024 bytes. Shown to operators, auditors and the run itself only. */
   purpose: string;
@@ -528,7 +528,7 @@ export interface Blocker {
   scope: Scope;
   /** When the blocker ends unless renewed. Absent for a waiting request. */
   expiresAt?:
-    | Date
+    | Timestamp
     | undefined;
   /** True: it does not hold the resource but waits for it ahead of you. */
   waiting: boolean;
@@ -992,22 +992,22 @@ export const Lease: MessageFns<Lease> = {
       LeaseEntry.encode(v!, writer.uint32(42).fork()).join();
     }
     if (message.grantedAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.grantedAt), writer.uint32(50).fork()).join();
+      Timestamp.encode(message.grantedAt, writer.uint32(50).fork()).join();
     }
     if (message.expiresAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.expiresAt), writer.uint32(58).fork()).join();
+      Timestamp.encode(message.expiresAt, writer.uint32(58).fork()).join();
     }
     if (message.expiresIn !== undefined) {
       Duration.encode(message.expiresIn, writer.uint32(66).fork()).join();
     }
     if (message.maxExpiresAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.maxExpiresAt), writer.uint32(74).fork()).join();
+      Timestamp.encode(message.maxExpiresAt, writer.uint32(74).fork()).join();
     }
     if (message.endReason !== 0) {
       writer.uint32(80).int32(message.endReason);
     }
     if (message.endedAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.endedAt), writer.uint32(90).fork()).join();
+      Timestamp.encode(message.endedAt, writer.uint32(90).fork()).join();
     }
     if (message.purpose !== "") {
       writer.uint32(98).string(message.purpose);
@@ -1076,7 +1076,7 @@ export const Lease: MessageFns<Lease> = {
               break;
             }
 
-            message.grantedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.grantedAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 7: {
@@ -1084,7 +1084,7 @@ export const Lease: MessageFns<Lease> = {
               break;
             }
 
-            message.expiresAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.expiresAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 8: {
@@ -1100,7 +1100,7 @@ export const Lease: MessageFns<Lease> = {
               break;
             }
 
-            message.maxExpiresAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.maxExpiresAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 10: {
@@ -1116,7 +1116,7 @@ export const Lease: MessageFns<Lease> = {
               break;
             }
 
-            message.endedAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.endedAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 12: {
@@ -1219,22 +1219,22 @@ export const Lease: MessageFns<Lease> = {
       obj.entries = message.entries.map((e) => LeaseEntry.toJSON(e));
     }
     if (message.grantedAt !== undefined) {
-      obj.grantedAt = message.grantedAt.toISOString();
+      obj.grantedAt = fromTimestamp(message.grantedAt).toISOString();
     }
     if (message.expiresAt !== undefined) {
-      obj.expiresAt = message.expiresAt.toISOString();
+      obj.expiresAt = fromTimestamp(message.expiresAt).toISOString();
     }
     if (message.expiresIn !== undefined) {
       obj.expiresIn = Duration.toJSON(message.expiresIn);
     }
     if (message.maxExpiresAt !== undefined) {
-      obj.maxExpiresAt = message.maxExpiresAt.toISOString();
+      obj.maxExpiresAt = fromTimestamp(message.maxExpiresAt).toISOString();
     }
     if (message.endReason !== 0) {
       obj.endReason = endReasonToJSON(message.endReason);
     }
     if (message.endedAt !== undefined) {
-      obj.endedAt = message.endedAt.toISOString();
+      obj.endedAt = fromTimestamp(message.endedAt).toISOString();
     }
     if (message.purpose !== "") {
       obj.purpose = message.purpose;
@@ -1255,14 +1255,22 @@ export const Lease: MessageFns<Lease> = {
     message.state = object.state ?? 0;
     message.generation = object.generation ?? 0;
     message.entries = object.entries?.map((e) => LeaseEntry.fromPartial(e)) || [];
-    message.grantedAt = object.grantedAt ?? undefined;
-    message.expiresAt = object.expiresAt ?? undefined;
+    message.grantedAt = (object.grantedAt !== undefined && object.grantedAt !== null)
+      ? Timestamp.fromPartial(object.grantedAt)
+      : undefined;
+    message.expiresAt = (object.expiresAt !== undefined && object.expiresAt !== null)
+      ? Timestamp.fromPartial(object.expiresAt)
+      : undefined;
     message.expiresIn = (object.expiresIn !== undefined && object.expiresIn !== null)
       ? Duration.fromPartial(object.expiresIn)
       : undefined;
-    message.maxExpiresAt = object.maxExpiresAt ?? undefined;
+    message.maxExpiresAt = (object.maxExpiresAt !== undefined && object.maxExpiresAt !== null)
+      ? Timestamp.fromPartial(object.maxExpiresAt)
+      : undefined;
     message.endReason = object.endReason ?? 0;
-    message.endedAt = object.endedAt ?? undefined;
+    message.endedAt = (object.endedAt !== undefined && object.endedAt !== null)
+      ? Timestamp.fromPartial(object.endedAt)
+      : undefined;
     message.purpose = object.purpose ?? "";
     message.progressWindow = (object.progressWindow !== undefined && object.progressWindow !== null)
       ? Duration.fromPartial(object.progressWindow)
@@ -1303,7 +1311,7 @@ export const Blocker: MessageFns<Blocker> = {
       writer.uint32(32).int32(message.scope);
     }
     if (message.expiresAt !== undefined) {
-      Timestamp.encode(toTimestamp(message.expiresAt), writer.uint32(42).fork()).join();
+      Timestamp.encode(message.expiresAt, writer.uint32(42).fork()).join();
     }
     if (message.waiting !== false) {
       writer.uint32(48).bool(message.waiting);
@@ -1379,7 +1387,7 @@ export const Blocker: MessageFns<Blocker> = {
               break;
             }
 
-            message.expiresAt = fromTimestamp(Timestamp.decode(reader, reader.uint32()));
+            message.expiresAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
           case 6: {
@@ -1502,7 +1510,7 @@ export const Blocker: MessageFns<Blocker> = {
       obj.scope = scopeToJSON(message.scope);
     }
     if (message.expiresAt !== undefined) {
-      obj.expiresAt = message.expiresAt.toISOString();
+      obj.expiresAt = fromTimestamp(message.expiresAt).toISOString();
     }
     if (message.waiting !== false) {
       obj.waiting = message.waiting;
@@ -1537,7 +1545,9 @@ export const Blocker: MessageFns<Blocker> = {
     message.resource = object.resource ?? "";
     message.access = object.access ?? 0;
     message.scope = object.scope ?? 0;
-    message.expiresAt = object.expiresAt ?? undefined;
+    message.expiresAt = (object.expiresAt !== undefined && object.expiresAt !== null)
+      ? Timestamp.fromPartial(object.expiresAt)
+      : undefined;
     message.waiting = object.waiting ?? false;
     message.rule = object.rule ?? "";
     message.resolver = object.resolver ?? "";
@@ -1964,13 +1974,24 @@ function fromTimestamp(t: Timestamp): Date {
   return new globalThis.Date(millis);
 }
 
-function fromJsonTimestamp(o: any): Date {
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
   if (o instanceof globalThis.Date) {
-    return o;
+    return toTimestamp(o);
   } else if (typeof o === "string") {
-    return new globalThis.Date(o);
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
   } else {
-    return fromTimestamp(Timestamp.fromJSON(o));
+    return Timestamp.fromJSON(o);
   }
 }
 

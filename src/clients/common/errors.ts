@@ -1,0 +1,109 @@
+import { type ServiceError, status } from '@grpc/grpc-js';
+import { BadRequest, ErrorInfo, RetryInfo } from '../../gen/google/rpc/error_details.js';
+import { Status } from '../../gen/google/rpc/status.js';
+import { durationMs } from './time.js';
+
+/** The name of a gRPC status, such as `NOT_FOUND`. */
+export type WritCode = keyof typeof status;
+
+export interface WritViolation {
+  /** Path of the field as the API names it, such as `entries[0].resource`. */
+  readonly field: string;
+  readonly description: string;
+}
+
+/**
+ * A call that was not answered as asked: bad input, an unknown id, a missing right, a coordinator out of reach. Expected
+ * negative outcomes (refusals, denials) are answers, not errors.
+ *
+ * @example
+ * try {
+ *   await writ.run.getRun({ runId });
+ * } catch (error) {
+ *   if (error instanceof WritError && error.code === 'NOT_FOUND') return null;
+ *   throw error;
+ * }
+ */
+export class WritError extends Error {
+  override readonly name = 'WritError';
+  readonly code: WritCode;
+  /** Stable code in upper case, such as `RUN_NOT_FOUND`; empty when the coordinator did not say. */
+  readonly reason: string;
+  /** What is wrong with the fields of the request. */
+  readonly violations: readonly WritViolation[];
+  /** Facts that a machine can act on. */
+  readonly metadata: Readonly<Record<string, string>>;
+  /** True: the same call, with the same idempotency key, can succeed later without anybody changing anything. */
+  readonly retryable: boolean;
+  /** How long the coordinator asks to wait before that. */
+  readonly retryAfterMs: number | undefined;
+  /** Finds the call in the coordinator's logs. */
+  readonly requestId: string;
+
+  constructor(
+    code: WritCode,
+    message: string,
+    more: Partial<Pick<WritError, 'reason' | 'violations' | 'metadata' | 'retryable' | 'retryAfterMs' | 'requestId'>> = {},
+    cause?: unknown,
+  ) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.reason = more.reason ?? '';
+    this.violations = more.violations ?? [];
+    this.metadata = more.metadata ?? {};
+    this.retryable = more.retryable ?? false;
+    this.retryAfterMs = more.retryAfterMs;
+    this.requestId = more.requestId ?? '';
+  }
+
+  /** What grpc-js threw, with the details that the coordinator sent along. */
+  static from(error: unknown, requestId: string): WritError {
+    if (error instanceof WritError) return error;
+    if (!isServiceError(error)) return new WritError('UNKNOWN', messageOf(error), { requestId }, error);
+    const details = decodeDetails(error);
+    const code = (status[error.code] ?? 'UNKNOWN') as WritCode;
+    return new WritError(
+      code,
+      error.details,
+      { ...details, requestId, retryable: code === 'UNAVAILABLE' || details.retryAfterMs !== undefined },
+      error,
+    );
+  }
+}
+
+type Details = Pick<WritError, 'reason' | 'violations' | 'metadata' | 'retryAfterMs'>;
+
+function decodeDetails(error: ServiceError): Details {
+  const none: Details = { reason: '', violations: [], metadata: {}, retryAfterMs: undefined };
+  const [bytes] = error.metadata?.get('grpc-status-details-bin') ?? [];
+  if (!(bytes instanceof Uint8Array)) return none;
+  try {
+    return Status.decode(bytes).details.reduce<Details>((known, { typeUrl, value }) => ({ ...known, ...decodeDetail(typeUrl, value) }), none);
+  } catch {
+    // Somebody else's details, from a proxy in between: the status itself still counts.
+    return none;
+  }
+}
+
+function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {
+  switch (typeUrl.slice(typeUrl.lastIndexOf('/') + 1)) {
+    case 'google.rpc.ErrorInfo': {
+      const { reason, metadata } = ErrorInfo.decode(value);
+      return { reason, metadata };
+    }
+    case 'google.rpc.BadRequest':
+      return { violations: BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({ field, description })) };
+    case 'google.rpc.RetryInfo':
+      return { retryAfterMs: durationMs(RetryInfo.decode(value).retryDelay) };
+    default:
+      return {};
+  }
+}
+
+function isServiceError(error: unknown): error is ServiceError {
+  return error instanceof Error && typeof (error as Partial<ServiceError>).code === 'number';
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

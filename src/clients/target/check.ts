@@ -1,0 +1,110 @@
+import { type CheckFenceResponse, FenceReason } from '../../gen/writ/v1/fence_service.js';
+import type { CallOptions } from '../common/channel.js';
+import type { WritClient } from '../common/connect.js';
+import { WritError } from '../common/errors.js';
+import { durationMs } from '../common/time.js';
+
+/** What a run presents with a request, and which writes the request would make. */
+export interface FenceQuestion {
+  readonly leaseId: string;
+  /** The run as the target authenticated it; never from a header that anybody can set. Absent: it was not authenticated. */
+  readonly presenterRunId?: string;
+  /** All writes of the request together. */
+  readonly writes: readonly {
+    readonly resource: string;
+    readonly action: string;
+    readonly token: bigint;
+    /** Optimistic actions are refused without it. */
+    readonly observedVersion?: string;
+  }[];
+  /** Correlates the check with the target's own log. */
+  readonly requestId?: string;
+  readonly namespace?: string;
+}
+
+/** The reason in lower case, as in the contract (`ok`, `stale_token`, …), or why there is no verdict. */
+export type DecisionReason = string;
+
+export interface WriteDecision {
+  readonly allowed: boolean;
+  readonly reason: DecisionReason;
+  readonly message: string;
+  /** The kind is in `observe` mode: `reason` is what `enforce` would have answered. */
+  readonly observedOnly: boolean;
+}
+
+export interface FenceDecision {
+  /** True only if every write is allowed. */
+  readonly allowed: boolean;
+  /** Of the first write that is not allowed; `ok` when all are. */
+  readonly reason: DecisionReason;
+  readonly message: string;
+  /** One per write. */
+  readonly writes: readonly WriteDecision[];
+  /** The log revision it was decided at; undefined without a verdict. */
+  readonly logRevision: bigint | undefined;
+  /** `performance.now()` until which the lease lives unless it ends early: for the target's own deadline, never instead of a check. */
+  readonly validUntil: number | undefined;
+  /** Why there is no verdict: the coordinator could not be asked. Retrying later can help. */
+  readonly error: WritError | undefined;
+}
+
+const TIMEOUT_MS = 2_000;
+
+/**
+ * Asks the coordinator whether writes may be accepted (C10). It never throws for want of an answer: what cannot be
+ * decided is denied (P8), with the reason `coordinator_unreachable` or `check_failed`. Tell those two from a verdict: to
+ * a client the first is 503, a verdict is 403 or 409.
+ *
+ * @example
+ * const decision = await checkFence(writ, { leaseId, presenterRunId, writes: [{ resource: 'release/prod-eu', action: 'promote', token }] });
+ * if (!decision.allowed) return c.json({ reason: decision.reason, detail: decision.message }, decision.error ? 503 : 403);
+ */
+export async function checkFence(client: WritClient, question: FenceQuestion, options: CallOptions = {}): Promise<FenceDecision> {
+  const sentAt = performance.now();
+  try {
+    const answer = await client.fence.checkFence(
+      {
+        namespace: question.namespace ?? '',
+        leaseId: question.leaseId,
+        presenterRunId: question.presenterRunId ?? '',
+        writes: question.writes.map(({ token, ...write }) => ({ ...write, fencingToken: token })),
+        requestId: question.requestId ?? '',
+      },
+      { timeoutMs: TIMEOUT_MS, ...(question.requestId === undefined ? {} : { requestId: question.requestId }), ...options },
+    );
+    return decision(answer, question.writes.length, sentAt);
+  } catch (error) {
+    return denied(question.writes.length, WritError.from(error, question.requestId ?? ''));
+  }
+}
+
+function decision(answer: CheckFenceResponse, asked: number, sentAt: number): FenceDecision {
+  const writes = answer.results.map((result) => ({
+    allowed: result.allowed,
+    reason: (FenceReason[result.reason] ?? 'FENCE_REASON_UNSPECIFIED').replace('FENCE_REASON_', '').toLowerCase(),
+    message: result.message,
+    observedOnly: result.observedOnly,
+  }));
+  const consistent = writes.length === asked && answer.allowed === writes.every((write) => write.allowed);
+  // Nothing to check is nothing allowed; an answer that does not fit the question is no answer.
+  if (!consistent || asked === 0) return denied(asked, new WritError('INTERNAL', 'the verdict does not fit the question'));
+  const first = writes.find((write) => !write.allowed) ?? writes[0];
+  const validForMs = durationMs(answer.validFor);
+  return {
+    allowed: answer.allowed,
+    reason: answer.allowed ? 'ok' : (first?.reason ?? 'unspecified'),
+    message: first?.message ?? '',
+    writes,
+    logRevision: answer.logRevision,
+    validUntil: validForMs === undefined ? undefined : sentAt + validForMs,
+    error: undefined,
+  };
+}
+
+function denied(asked: number, error: WritError): FenceDecision {
+  const reason = error.retryable || error.code === 'DEADLINE_EXCEEDED' ? 'coordinator_unreachable' : 'check_failed';
+  const message = `the coordinator could not be asked, so the write is refused: ${error.message}`;
+  const write: WriteDecision = { allowed: false, reason, message, observedOnly: false };
+  return { allowed: false, reason, message, writes: Array.from({ length: asked }, () => write), logRevision: undefined, validUntil: undefined, error };
+}

@@ -1,0 +1,183 @@
+import { parsePattern, type Pattern, substitute } from '../pattern.js';
+import { parseResource } from '../resource.js';
+
+/** A step of an alias: text as it is, or a capture, which ends before the character that follows it. */
+export type AliasToken =
+  | { readonly kind: 'text'; readonly text: string }
+  /** One or more characters, none of them in `not`; a rest may hold anything. */
+  | { readonly kind: 'capture'; readonly name: string; readonly rest: boolean; readonly not: string };
+
+/**
+ * Another name of a resource, such as an ARN or a URL. `{name}` stands for one or more characters other
+ * than "/" and the one that follows it, so that there is one way to read a text; a final `{name...}`
+ * stands for all that remains.
+ */
+export interface Alias {
+  readonly from: string;
+  readonly tokens: readonly AliasToken[];
+  readonly to: Pattern;
+  /** What every text it matches begins with. */
+  readonly prefix: string;
+}
+
+export type ParsedAlias = { readonly ok: true; readonly alias: Alias } | { readonly ok: false; readonly reason: string; readonly at: 'from' | 'to' };
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
+/** Reads an alias of the document. */
+export function parseAlias(from: string, to: string): ParsedAlias {
+  const tokens = parseTokens(from);
+  if (typeof tokens === 'string') return { ok: false, reason: tokens, at: 'from' };
+  const target = parsePattern(to, 'template');
+  if (!target.ok) return { ok: false, reason: target.reason, at: 'to' };
+  for (const segment of target.pattern.segments) {
+    if (segment.kind === 'literal') continue;
+    const source = tokens.find((token) => token.kind === 'capture' && token.name === segment.name);
+    if (source?.kind !== 'capture') return { ok: false, reason: `{${segment.name}} is not captured by ${JSON.stringify(from)}`, at: 'to' };
+    if (source.rest !== (segment.kind === 'rest')) return { ok: false, reason: `{${segment.name}} must be written ${source.rest ? `{${segment.name}...}` : `{${segment.name}}`} here, as in "from"`, at: 'to' };
+  }
+  const first = tokens[0];
+  return { ok: true, alias: { from, tokens, to: target.pattern, prefix: first?.kind === 'text' ? first.text : '' } };
+}
+
+function parseTokens(from: string): AliasToken[] | string {
+  const parts = from.split(/(\{[^{}]*\})/).filter((part) => part !== '');
+  if (parts.length === 0) return 'it is empty';
+  const tokens: AliasToken[] = [];
+  const names = new Set<string>();
+  for (const [index, part] of parts.entries()) {
+    const inner = /^\{(.*)\}$/s.exec(part)?.[1];
+    if (inner === undefined) {
+      if (/[{}]/.test(part)) return 'its braces do not pair';
+      tokens.push({ kind: 'text', text: part });
+      continue;
+    }
+    const rest = inner.endsWith('...');
+    const name = rest ? inner.slice(0, -3) : inner;
+    if (!NAME.test(name)) return `${JSON.stringify(part)} is no capture; write {name} or, at the end, {name...}`;
+    if (names.has(name)) return `{${name}} is there twice`;
+    if (rest && index < parts.length - 1) return `{${name}...} must come last`;
+    const next = parts[index + 1];
+    if (next?.startsWith('{')) return `two captures touch: ${part}${next}`;
+    names.add(name);
+    tokens.push({ kind: 'capture', name, rest, not: rest ? '' : `/${next === undefined ? '' : String.fromCodePoint(next.codePointAt(0) ?? 0)}` });
+  }
+  return tokens;
+}
+
+/** What the alias captures of a text; null: it does not match. */
+function matchAlias(alias: Alias, text: string): Map<string, string> | null {
+  const captures = new Map<string, string>();
+  let at = 0;
+  for (const token of alias.tokens) {
+    if (token.kind === 'text') {
+      if (!text.startsWith(token.text, at)) return null;
+      at += token.text.length;
+      continue;
+    }
+    let end = token.rest ? text.length : at;
+    while (!token.rest && end < text.length && !token.not.includes(text.charAt(end))) end += 1;
+    if (end === at) return null;
+    captures.set(token.name, text.slice(at, end));
+    at = end;
+  }
+  return at === text.length ? captures : null;
+}
+
+/** The path an alias gives to a text; null: it does not match; a reason: what it gives is no resource. */
+export function applyAlias(alias: Alias, text: string): { readonly resource: string } | { readonly reason: string } | null {
+  const bound = matchAlias(alias, text);
+  if (bound === null) return null;
+  const made = substitute(alias.to, { bound, partial: null });
+  const path = made.kind === 'exact' ? parseResource(made.resource) : null;
+  if (path === null) return { reason: 'a capture is not bound' };
+  return path.ok ? { resource: path.resource } : { reason: path.reason };
+}
+
+/** Negative: `a` is more specific; 0: equally. Text before a capture, a capture before a rest, left to right. */
+export function compareAliases(a: Alias, b: Alias): number {
+  const one = shapeOf(a);
+  const other = shapeOf(b);
+  return one === other ? 0 : one < other ? -1 : 1;
+}
+
+/** One character a step, so that shapes compare left to right: text "1", capture "2", rest "3"; the end is the least specific. */
+function shapeOf(alias: Alias): string {
+  const steps = alias.tokens.map((token) => (token.kind === 'text' ? '1'.repeat(token.text.length) : token.rest ? '3' : '2'));
+  return `${steps.join('')}4`;
+}
+
+/** Whether some text is matched by both, so that which of them counts depends on their order. */
+export function aliasesOverlap(a: readonly AliasToken[], b: readonly AliasToken[]): boolean {
+  const one = stepsOf(a);
+  const other = stepsOf(b);
+  const letters = new Set<string>(['/', '\u0000']);
+  for (const step of [...one, ...other]) {
+    if (step.kind === 'letter') letters.add(step.letter);
+    else for (const letter of step.not) letters.add(letter);
+  }
+  const seen = new Set<string>();
+  const open: { readonly i: number; readonly j: number }[] = [{ i: 0, j: 0 }];
+  while (open.length > 0) {
+    const { i, j } = open.pop() as { i: number; j: number };
+    if (seen.has(`${i} ${j}`)) continue;
+    seen.add(`${i} ${j}`);
+    if (i === one.length && j === other.length) return true;
+    for (const letter of letters) {
+      for (const nextI of after(one, i, letter)) for (const nextJ of after(other, j, letter)) open.push({ i: nextI, j: nextJ });
+    }
+  }
+  return false;
+}
+
+type Step = { readonly kind: 'letter'; readonly letter: string } | { readonly kind: 'many'; readonly not: string };
+
+/** A capture of one or more is one step that stays or goes on. */
+function stepsOf(tokens: readonly AliasToken[]): Step[] {
+  return tokens.flatMap((token): Step[] => (token.kind === 'text' ? [...token.text].map((letter) => ({ kind: 'letter', letter })) : [{ kind: 'many', not: token.not }]));
+}
+
+function after(steps: readonly Step[], at: number, letter: string): number[] {
+  const step = steps[at];
+  if (step === undefined) return [];
+  if (step.kind === 'letter') return step.letter === letter ? [at + 1] : [];
+  return step.not.includes(letter) ? [] : [at, at + 1];
+}
+
+/** The texts a template can make, as an alias would match them. */
+export function tokensOfTemplate(template: Pattern): AliasToken[] {
+  const tokens: AliasToken[] = [];
+  for (const [index, segment] of template.segments.entries()) {
+    if (index > 0) tokens.push({ kind: 'text', text: '/' });
+    if (segment.kind === 'literal') tokens.push({ kind: 'text', text: segment.text });
+    else tokens.push({ kind: 'capture', name: segment.name, rest: segment.kind === 'rest', not: segment.kind === 'rest' ? '' : '/' });
+  }
+  return tokens;
+}
+
+/** Aliases by what they begin with: most texts are plain paths and are let through at once. */
+export class AliasIndex {
+  private readonly byPrefix = new Map<number, Map<string, Alias[]>>();
+
+  constructor(aliases: readonly Alias[]) {
+    for (const alias of [...aliases].sort(compareAliases)) {
+      const prefix = alias.prefix.slice(0, 16);
+      const group = this.byPrefix.get(prefix.length) ?? new Map<string, Alias[]>();
+      this.byPrefix.set(prefix.length, group);
+      group.set(prefix, [...(group.get(prefix) ?? []), alias]);
+    }
+  }
+
+  /** The most specific alias that matches the text. */
+  find(text: string): Alias | null {
+    if (this.byPrefix.size === 0) return null;
+    let best: Alias | null = null;
+    for (const [length, group] of this.byPrefix) {
+      for (const alias of group.get(text.slice(0, length)) ?? []) {
+        if (best !== null && compareAliases(best, alias) <= 0) break;
+        if (matchAlias(alias, text) !== null) best = alias;
+      }
+    }
+    return best;
+  }
+}

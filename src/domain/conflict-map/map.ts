@@ -1,0 +1,157 @@
+import type { Access, Scope } from '../entry.js';
+import type { Pattern } from '../pattern.js';
+import { PatternIndex } from '../pattern-index.js';
+import { parseResource } from '../resource.js';
+import { type Micros, SECOND } from '../time.js';
+import { type Alias, AliasIndex, applyAlias } from './alias.js';
+import type { Approval, Authority, ChangeClass, ConflictMapDocument, KindMode, UnmatchedPolicy } from './document.js';
+
+export type { Alias } from './alias.js';
+
+/** Times that count where the map says nothing. */
+export const DEFAULT_TIMES: { readonly ttl: Micros; readonly maxTtl: Micros; readonly maxHold: Micros } = {
+  ttl: 60 * SECOND,
+  maxTtl: 300 * SECOND,
+  maxHold: 1_800 * SECOND,
+};
+
+/** A verb of a kind. */
+export interface KindAction {
+  readonly name: string;
+  readonly access: Access;
+  /** Needs the lease to be alone (C8). Of a write; false for reads. */
+  readonly exclusive: boolean;
+  readonly changeClass: ChangeClass | null;
+  readonly resolver: string;
+  readonly approval: Approval | null;
+}
+
+/** A kind of resources, with its profile worked in. */
+export interface Kind {
+  readonly pattern: Pattern;
+  readonly index: number;
+  readonly authority: Authority;
+  readonly mode: KindMode;
+  readonly ownerService: readonly string[];
+  readonly ttl: Micros;
+  readonly maxTtl: Micros;
+  readonly maxHold: Micros;
+  readonly progressWindow: Micros | null;
+  readonly sandbox: Pattern | null;
+  readonly actions: ReadonlyMap<string, KindAction>;
+  readonly writeActions: readonly KindAction[];
+}
+
+/** An entry of a rule, a set or a task: its resource may be a template. */
+export interface EntryTemplate {
+  readonly resource: Pattern;
+  readonly access: Access;
+  readonly scope: Scope;
+  readonly actions: readonly string[];
+}
+
+/** Who touches this touches those. */
+export interface ImpliesRule {
+  /** Such as `implies[0]`. */
+  readonly name: string;
+  readonly pattern: Pattern;
+  readonly access: Access;
+  readonly touches: readonly EntryTemplate[];
+}
+
+/** Two patterns that two runs may not write at once, where captures of one name agree. */
+export interface ConflictRule {
+  /** Such as `conflicts[0]`. */
+  readonly name: string;
+  readonly index: number;
+  readonly between: readonly [Pattern, Pattern];
+  /** Names both have, in order of the alphabet. */
+  readonly joined: readonly string[];
+  readonly because: string;
+}
+
+/** One of the two patterns of a conflict rule. */
+export interface ConflictSide {
+  readonly rule: ConflictRule;
+  readonly side: 0 | 1;
+  readonly pattern: Pattern;
+}
+
+export interface ResourceSet {
+  readonly name: string;
+  readonly notBefore: Micros | null;
+  readonly entries: readonly EntryTemplate[];
+}
+
+export interface Task {
+  readonly name: string;
+  readonly params: readonly string[];
+  /** Those of the parameters that stand for several segments, `{name...}`. */
+  readonly restParams: ReadonlySet<string>;
+  readonly entries: readonly EntryTemplate[];
+}
+
+/** A document, compiled. Immutable; what is found again and again is remembered in it. */
+export interface ConflictMap {
+  readonly document: ConflictMapDocument;
+  readonly unmatched: UnmatchedPolicy;
+  readonly kinds: readonly Kind[];
+  readonly kindIndex: PatternIndex<Kind>;
+  readonly implies: readonly ImpliesRule[];
+  readonly impliesIndex: Readonly<Record<Access, PatternIndex<ImpliesRule>>>;
+  readonly conflicts: readonly ConflictRule[];
+  readonly conflictIndex: PatternIndex<ConflictSide>;
+  readonly aliases: readonly Alias[];
+  readonly aliasIndex: AliasIndex;
+  readonly sets: ReadonlyMap<string, ResourceSet>;
+  readonly tasks: ReadonlyMap<string, Task>;
+  /** Kinds that decide at or below a subtree, by its resource; bounded. */
+  readonly subtreeKinds: Map<string, readonly Kind[]>;
+}
+
+export type Resolved =
+  | { readonly ok: true; readonly resource: string; /** The alias that was applied; empty: none. */ readonly alias: string }
+  | { readonly ok: false; readonly reason: string };
+
+/** Turns an alias into its path, and takes a path as it is. Aliases come first: some are in normal form as written. */
+export function resolveResource(map: ConflictMap, text: string): Resolved {
+  const alias = map.aliasIndex.find(text);
+  if (alias === null) {
+    const path = parseResource(text);
+    return path.ok ? { ok: true, resource: path.resource, alias: '' } : path;
+  }
+  const applied = applyAlias(alias, text);
+  if (applied === null) return { ok: false, reason: 'it is no resource' };
+  if ('reason' in applied) return { ok: false, reason: `the alias ${JSON.stringify(alias.from)} makes a path of it of which ${applied.reason}` };
+  return { ok: true, resource: applied.resource, alias: alias.from };
+}
+
+/** The kind of a resource's path: that of the most specific pattern; null: no kind matches. */
+export function kindOf(map: ConflictMap, resource: string): Kind | null {
+  return map.kindIndex.best(resource.split('/')) ?? null;
+}
+
+/** Whether nothing about a resource's path is refused, only recorded (C14). */
+export function observes(map: ConflictMap, resource: string): boolean {
+  const kind = kindOf(map, resource);
+  return kind === null ? map.unmatched === 'observe' : kind.mode === 'observe';
+}
+
+export interface ResourceDescription {
+  readonly resource: string;
+  /** Pattern of its kind; empty: none matches. */
+  readonly kind: string;
+  readonly alias: string;
+  readonly actions: readonly string[];
+}
+
+/** What a text is, for ResolveResource; a reason when it has no path. */
+export function describeResource(map: ConflictMap, text: string): { readonly ok: true; readonly description: ResourceDescription } | { readonly ok: false; readonly reason: string } {
+  const resolved = resolveResource(map, text);
+  if (!resolved.ok) return resolved;
+  const kind = kindOf(map, resolved.resource);
+  return {
+    ok: true,
+    description: { resource: resolved.resource, kind: kind?.pattern.text ?? '', alias: resolved.alias, actions: [...(kind?.actions.keys() ?? [])] },
+  };
+}

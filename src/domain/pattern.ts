@@ -1,0 +1,180 @@
+import { MAX_SEGMENTS, parseResource } from './resource.js';
+
+/** A step of a pattern: a literal, one captured segment, or all that remains (one segment at least). */
+export type PatternSegment =
+  | { readonly kind: 'literal'; readonly text: string }
+  | { readonly kind: 'capture'; readonly name: string }
+  | { readonly kind: 'rest'; readonly name: string };
+
+/**
+ * A set of resources, or a template of one: literal segments, `{name}` for one segment, and a final
+ * `{name...}` for one or more. There are no other globs, so that overlap stays decidable and exact.
+ */
+export interface Pattern {
+  readonly text: string;
+  readonly segments: readonly PatternSegment[];
+  /** Captures in order. */
+  readonly names: readonly string[];
+}
+
+export type ParsedPattern = { readonly ok: true; readonly pattern: Pattern } | { readonly ok: false; readonly reason: string };
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
+
+/** Reads a pattern. A name twice is allowed in templates only. */
+export function parsePattern(text: string, use: 'pattern' | 'template' = 'pattern'): ParsedPattern {
+  const segments: PatternSegment[] = [];
+  const names: string[] = [];
+  const parts = text.split('/');
+  for (const [index, part] of parts.entries()) {
+    const segment = parseSegment(part);
+    if (typeof segment === 'string') return { ok: false, reason: segment };
+    if (segment.kind === 'rest' && index < parts.length - 1) return { ok: false, reason: `{${segment.name}...} must be the last segment` };
+    if (segment.kind !== 'literal') {
+      if (use === 'pattern' && names.includes(segment.name)) return { ok: false, reason: `{${segment.name}} is there twice; each capture needs a name of its own` };
+      if (!names.includes(segment.name)) names.push(segment.name);
+    }
+    segments.push(segment);
+  }
+  // What stands between the captures must be the beginning of a resource in normal form.
+  const shape = parseResource(segments.map((segment) => (segment.kind === 'literal' ? segment.text : 'x')).join('/'));
+  if (!shape.ok) return { ok: false, reason: shape.reason };
+  return { ok: true, pattern: { text, segments, names } };
+}
+
+function parseSegment(part: string): PatternSegment | string {
+  if (!/[{}]/.test(part)) return { kind: 'literal', text: part };
+  const inner = /^\{([^{}]*)\}$/.exec(part)?.[1];
+  if (inner === undefined) return `${JSON.stringify(part)}: a capture is a whole segment, {name} or {name...}`;
+  const rest = inner.endsWith('...');
+  const name = rest ? inner.slice(0, -3) : inner;
+  if (!NAME.test(name)) return `${JSON.stringify(part)}: a capture's name has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long`;
+  return { kind: rest ? 'rest' : 'capture', name };
+}
+
+/** What a pattern's captures stand for; a `{name...}` stands for segments joined by "/". */
+export type Captures = ReadonlyMap<string, string>;
+
+/** Matches a resource, given as its segments; null: it does not match. */
+export function matchPattern(pattern: Pattern, resource: readonly string[]): Captures | null {
+  const { segments } = pattern;
+  const last = segments[segments.length - 1];
+  if (last?.kind === 'rest' ? resource.length < segments.length : resource.length !== segments.length) return null;
+  const captures = new Map<string, string>();
+  for (const [index, segment] of segments.entries()) {
+    const value = resource[index] as string;
+    if (segment.kind === 'rest') captures.set(segment.name, resource.slice(index).join('/'));
+    else if (segment.kind === 'capture') captures.set(segment.name, value);
+    else if (segment.text !== value) return null;
+  }
+  return captures;
+}
+
+/**
+ * What is known of a pattern's captures below a resource: `bound` ones have one value for every
+ * resource at or below it that the pattern matches; of `partial` (a rest) the beginning is known.
+ */
+export interface PartialCaptures {
+  readonly bound: Captures;
+  readonly partial: { readonly name: string; readonly prefix: string } | null;
+}
+
+const NO_CAPTURES: Captures = new Map();
+
+/** The captures as far as the resource binds them; null: the pattern matches nothing at or below it. */
+export function bindAtOrBelow(pattern: Pattern, resource: readonly string[]): PartialCaptures | null {
+  const bound = new Map<string, string>();
+  const depth = Math.min(resource.length, pattern.segments.length);
+  for (let index = 0; index < depth; index += 1) {
+    const segment = pattern.segments[index] as PatternSegment;
+    const value = resource[index] as string;
+    if (segment.kind === 'rest') return { bound, partial: { name: segment.name, prefix: resource.slice(index).join('/') } };
+    if (segment.kind === 'capture') bound.set(segment.name, value);
+    else if (segment.text !== value) return null;
+  }
+  return pattern.segments.length < resource.length ? null : { bound, partial: null };
+}
+
+/** As `bindAtOrBelow` for a resource alone: everything is bound. */
+export function boundExactly(captures: Captures): PartialCaptures {
+  return { bound: captures, partial: null };
+}
+
+export type Substituted =
+  | { readonly kind: 'exact'; readonly resource: string }
+  /** Captures were not bound: everything at or below the longest prefix that is. */
+  | { readonly kind: 'widened'; readonly resource: string }
+  /** Not even a first segment is bound: it could be anything. */
+  | { readonly kind: 'unbound' };
+
+/**
+ * Puts captures into a template. Where one is not bound, as below a SUBTREE, the template stands for
+ * every value it could take, and so becomes the subtree of its longest bound prefix.
+ */
+export function substitute(template: Pattern, { bound, partial }: PartialCaptures = { bound: NO_CAPTURES, partial: null }): Substituted {
+  const done: string[] = [];
+  for (const segment of template.segments) {
+    if (segment.kind === 'literal') {
+      done.push(segment.text);
+      continue;
+    }
+    const value = bound.get(segment.name);
+    if (value === undefined) {
+      if (partial?.name === segment.name) done.push(partial.prefix);
+      return done.length === 0 ? { kind: 'unbound' } : { kind: 'widened', resource: done.join('/') };
+    }
+    done.push(value);
+  }
+  return { kind: 'exact', resource: done.join('/') };
+}
+
+/** Whether some resource matches both. (Only the bound on a resource's bytes is not looked at.) */
+export function patternsOverlap(a: Pattern, b: Pattern): boolean {
+  const depth = Math.max(a.segments.length, b.segments.length);
+  for (let index = 0; index < depth; index += 1) {
+    const one = a.segments[index];
+    const other = b.segments[index];
+    if (one === undefined || other === undefined) return false;
+    if (one.kind === 'rest' || other.kind === 'rest') return true;
+    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text) return false;
+  }
+  return true;
+}
+
+/** Whether the pattern can match the resource or something below it. */
+export function matchesAtOrBelow(pattern: Pattern, resource: readonly string[]): boolean {
+  return bindAtOrBelow(pattern, resource) !== null;
+}
+
+/**
+ * Whether the patterns together match the resource and everything that can be below it. Below the
+ * resource a segment that no literal names is the hardest to match, so only such ones are tried.
+ */
+export function coverSubtree(patterns: readonly Pattern[], resource: readonly string[]): boolean {
+  let alive = patterns.filter((pattern) => matchesAtOrBelow(pattern, resource));
+  for (let depth = resource.length; depth <= MAX_SEGMENTS; depth += 1) {
+    const matched = alive.some(({ segments }) => segments.length === depth || (segments.length < depth && endsInRest(segments)));
+    if (!matched) return false;
+    if (alive.some(({ segments }) => segments.length <= depth + 1 && endsInRest(segments))) return true;
+    alive = alive.filter(({ segments }) => segments[depth]?.kind === 'capture' || segments[depth]?.kind === 'rest');
+  }
+  return true;
+}
+
+const endsInRest = (segments: readonly PatternSegment[]): boolean => segments[segments.length - 1]?.kind === 'rest';
+
+/** Negative: `a` is more specific; 0: they are equally specific, that is of one shape. A literal goes before a capture, a capture before a rest, left to right. */
+export function compareSpecificity(a: Pattern, b: Pattern): number {
+  const depth = Math.min(a.segments.length, b.segments.length);
+  for (let index = 0; index < depth; index += 1) {
+    const one = a.segments[index] as PatternSegment;
+    const other = b.segments[index] as PatternSegment;
+    const difference = RANK[one.kind] - RANK[other.kind];
+    if (difference !== 0) return difference;
+    // Two literals that differ share no resource; any order will do, as long as it is one.
+    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text) return one.text < other.text ? -1 : 1;
+  }
+  return b.segments.length - a.segments.length;
+}
+
+const RANK = { literal: 0, capture: 1, rest: 2 } as const;

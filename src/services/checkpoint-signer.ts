@@ -1,0 +1,54 @@
+import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import type { Micros } from '../domain/time.js';
+import { canonicalJson } from '../engine/event-codec.js';
+import type { Checkpoint } from './api.js';
+
+/** Signs statements about how far a log goes: Ed25519, RFC 8032 (A2). */
+export interface CheckpointSigner {
+  readonly keyId: string;
+  sign(namespace: string, revision: number, hash: string, time: Micros): Checkpoint;
+}
+
+/** Uses the private key in the file (PKCS #8, PEM), and makes one, readable by its owner only, when there is none. */
+export function fileCheckpointSigner(path: string): CheckpointSigner {
+  const privateKey = readKey(path) ?? makeKey(path);
+  const publicKey = createPublicKey(privateKey);
+  const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }) as string;
+  const keyId = createHash('sha256').update(publicKey.export({ type: 'spki', format: 'der' })).digest('hex').slice(0, 16);
+  return {
+    keyId,
+    sign(namespace, revision, hash, time) {
+      const statement = Buffer.from(canonicalJson({ namespace, revision, hash, time }));
+      return { namespace, revision, hash, time, signature: sign(null, statement, privateKey), keyId, publicKeyPem };
+    },
+  };
+}
+
+function readKey(path: string): KeyObject | null {
+  let pem: string;
+  try {
+    pem = readFileSync(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+  const key = createPrivateKey(pem);
+  if (key.asymmetricKeyType !== 'ed25519') throw new Error(`${path} must hold an Ed25519 private key (PKCS #8, PEM)`);
+  return key;
+}
+
+function makeKey(path: string): KeyObject {
+  const { privateKey } = generateKeyPairSync('ed25519');
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  try {
+    writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600, flag: 'wx' });
+  } catch (error) {
+    // Another replica of the same data directory was faster: its key is the key.
+    const made = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readKey(path) : null;
+    if (made === null) throw error;
+    return made;
+  }
+  return privateKey;
+}

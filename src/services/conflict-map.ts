@@ -1,0 +1,199 @@
+import {
+  type ConflictMap,
+  describeResource,
+  explainConflict as explainOn,
+  kindOf,
+  taskMatrix,
+} from '../domain/conflict-map/index.js';
+import { Decision } from '../domain/decide/decision.js';
+import { decidePutMap, previewPutMap, type PutMapCommand } from '../domain/decide/put-map.js';
+import { Fault, invalidArgument } from '../domain/fault.js';
+import { overlay } from '../domain/state.js';
+import type { MapVersion, UnmatchedResource } from '../storage/store.js';
+import type {
+  AffectedLease,
+  At,
+  CallContext,
+  Explanation,
+  LocatedProblem,
+  OnLiveConflict,
+  Page,
+  Paged,
+  TaskPairView,
+  WriteSetQuestion,
+} from './api.js';
+import { checkConflictMapText } from './conflict-map-text.js';
+import { type Deps, engineOf, requestIds } from './deps.js';
+import { FieldChecks, paged, pageOf } from './fields.js';
+
+const MAX_DOCUMENT_BYTES = 1_048_576;
+
+/** GetConflictMap: the current version, or an older one; version 0 is the empty map before the first put. */
+export async function getConflictMap(deps: Deps, context: CallContext, input: { version: number }): Promise<At<MapVersion | null>> {
+  const engine = await engineOf(deps, context);
+  const { value: current, revision, now } = await engine.read(({ state }) => state.mapVersion);
+  const wanted = input.version === 0 ? current : input.version;
+  if (wanted === 0) return { value: null, revision, now };
+  const found = await deps.store.readMapVersion(engine.namespace, wanted);
+  if (found === null) {
+    throw new Fault('not_found', 'MAP_VERSION_NOT_FOUND', `The conflict map has no version ${wanted}; the current one is ${current}.`, {
+      metadata: { current_version: String(current) },
+    });
+  }
+  return { value: found, revision, now };
+}
+
+interface PutInput {
+  readonly document: string;
+  readonly expectedVersion: number;
+  readonly reason: string;
+  readonly onLiveConflict: OnLiveConflict;
+}
+
+/** PutConflictMap: against the version it was read at; live leases are expanded anew in the same commit. */
+export async function putConflictMap(
+  deps: Deps,
+  context: CallContext,
+  input: PutInput,
+): Promise<At<{ version: number; warnings: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>> {
+  const checks = new FieldChecks();
+  checks.text('reason', input.reason, 1_024);
+  checkDocument(checks, input.document);
+  checks.done();
+  const { document, map, problems } = checkConflictMapText(input.document);
+  if (document === undefined || map === undefined) throw invalidMap(problems);
+  const engine = await engineOf(deps, context);
+  const command: PutMapCommand = {
+    text: input.document,
+    document,
+    map,
+    expectedVersion: input.expectedVersion,
+    reason: input.reason,
+    onLiveConflict: input.onLiveConflict,
+    requestIds: requestIds(),
+  };
+  try {
+    const answer = await engine.submit(context.principal.name, (decision) => decidePutMap(decision, command), true);
+    return { ...answer, value: { ...answer.value, warnings: problems } };
+  } catch (error) {
+    const done = await alreadyPut(deps, context, input, error);
+    if (done === null) throw error;
+    return { value: { version: done.version, warnings: problems, affected: [] }, revision: done.revision, now: done.now };
+  }
+}
+
+/** A repeated put whose answer was lost: the next version is already there, with this text, by this author. */
+async function alreadyPut(deps: Deps, context: CallContext, input: PutInput, error: unknown): Promise<{ version: number; revision: number; now: number } | null> {
+  if (!(error instanceof Fault) || error.reason !== 'MAP_VERSION_CONFLICT') return null;
+  const version = input.expectedVersion + 1;
+  const engine = await engineOf(deps, context);
+  const put = await deps.store.readMapVersion(engine.namespace, version);
+  if (put === null || put.text !== input.document || put.author !== context.principal.name || put.reason !== input.reason) return null;
+  const { revision, now } = await engine.read(() => null);
+  return { version, revision, now };
+}
+
+/** ValidateConflictMap: everything that is wrong or doubtful, with line and column; stores nothing. */
+export async function validateConflictMap(_deps: Deps, _context: CallContext, input: { document: string; fileName: string }): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }> {
+  const checks = new FieldChecks();
+  checkDocument(checks, input.document);
+  checks.text('file_name', input.fileName, 256);
+  checks.done();
+  const { map, problems } = checkConflictMapText(input.document, input.fileName);
+  return { valid: map !== undefined, problems };
+}
+
+/** PreviewConflictMap: the same decision as a put, on an overlay that is thrown away. */
+export async function previewConflictMap(
+  deps: Deps,
+  context: CallContext,
+  input: { document: string; onLiveConflict: OnLiveConflict },
+): Promise<At<{ accepted: boolean; problems: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>> {
+  const checks = new FieldChecks();
+  checkDocument(checks, input.document);
+  checks.done();
+  const { document, map, problems } = checkConflictMapText(input.document);
+  const engine = await engineOf(deps, context);
+  return engine.read((view) => {
+    if (document === undefined || map === undefined) return { accepted: false, problems, affected: [] };
+    const decision = new Decision(overlay(view.state), view.now, context.principal.name, deps.bounds);
+    const command = { text: input.document, document, map, expectedVersion: 0, reason: '', onLiveConflict: input.onLiveConflict, requestIds: [] };
+    return { problems, ...previewPutMap(decision, command) };
+  });
+}
+
+/** The map of a document given with a question, or the current one. */
+async function mapFor(deps: Deps, context: CallContext, document: string): Promise<ConflictMap> {
+  const engine = await engineOf(deps, context);
+  if (document === '') return (await engine.read(({ state }) => state.map)).value;
+  const checks = new FieldChecks();
+  checkDocument(checks, document);
+  checks.done();
+  const { map, problems } = checkConflictMapText(document);
+  if (map === undefined) throw invalidMap(problems);
+  return map;
+}
+
+/** ExplainConflict: whether two write sets conflict, every step by rule. */
+export async function explainConflict(deps: Deps, context: CallContext, input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string }): Promise<Explanation> {
+  const checks = new FieldChecks();
+  checks.writeSet('a.', input.a, deps.bounds.maxEntries);
+  checks.writeSet('b.', input.b, deps.bounds.maxEntries);
+  checks.done();
+  return explainOn(await mapFor(deps, context, input.document), input.a, input.b);
+}
+
+/** GetTaskMatrix: which pairs of tasks can collide, and why (C3a). */
+export async function getTaskMatrix(deps: Deps, context: CallContext, input: { document: string }): Promise<readonly TaskPairView[]> {
+  return taskMatrix(await mapFor(deps, context, input.document));
+}
+
+/** ListConflictMapVersions: newest first. */
+export async function listConflictMapVersions(deps: Deps, context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>> {
+  const { size, after } = pageOf(input.page);
+  const engine = await engineOf(deps, context);
+  await engine.read(() => null);
+  const rows = await deps.store.listMapVersions(engine.namespace, after === '' ? null : Number(after), size + 1);
+  return paged(rows, size, (version) => String(version.version));
+}
+
+/** ResolveResource: an alias turned into its path, and the kind it is of. */
+export async function resolveResource(deps: Deps, context: CallContext, input: { resource: string }): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }> {
+  const checks = new FieldChecks();
+  if (input.resource === '') checks.reject('resource', 'is required');
+  else checks.text('resource', input.resource, 2_048);
+  checks.done();
+  const engine = await engineOf(deps, context);
+  const { value } = await engine.read(({ state }) => describeResource(state.map, input.resource));
+  if (!value.ok) throw invalidArgument([{ field: 'resource', description: value.reason }]);
+  return value.description;
+}
+
+/** ListUnmatchedResources: what was asked for or checked and no kind matches now (C14). */
+export async function listUnmatchedResources(deps: Deps, context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>> {
+  const { size, after } = pageOf(input.page);
+  const engine = await engineOf(deps, context);
+  const { value: rows } = await engine.read(({ state }) =>
+    [...state.unmatched.values()]
+      .filter((seen) => seen.resource > after && kindOf(state.map, seen.resource) === null)
+      .sort((a, b) => (a.resource < b.resource ? -1 : 1)),
+  );
+  return paged(rows, size, (seen) => seen.resource);
+}
+
+function checkDocument(checks: FieldChecks, document: string): void {
+  if (document === '') checks.reject('document', 'is required');
+  else if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) checks.reject('document', 'must be at most 1 MiB');
+}
+
+function invalidMap(problems: readonly LocatedProblem[]): Fault {
+  return invalidArgument(
+    problems
+      .filter((problem) => !problem.warning)
+      .slice(0, 100)
+      .map(({ path, line, column, code, message }) => ({
+        field: path === '' ? 'document' : `document.${path}`,
+        description: `${line > 0 ? `line ${line}, column ${column}: ` : ''}${message} (${code})`,
+      })),
+  );
+}

@@ -1,0 +1,48 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Role } from '../auth/principal.js';
+import type { Bounds } from '../domain/decide/decision.js';
+import type { Micros } from '../domain/time.js';
+import { canonicalJson } from '../engine/event-codec.js';
+import type { NamespaceEngine } from '../engine/namespace-engine.js';
+import type { Replica } from '../engine/replica.js';
+import type { Metrics } from '../platform/metrics.js';
+import type { Store } from '../storage/store.js';
+import type { CallContext } from './api.js';
+import type { CheckpointSigner } from './checkpoint-signer.js';
+import type { DenialLog } from './denial-log.js';
+import { namespaceOf } from './fields.js';
+
+/** What every service works with. */
+export interface Deps {
+  readonly replica: Replica;
+  readonly store: Store;
+  readonly bounds: Bounds;
+  readonly maxClockSkew: Micros;
+  readonly metrics: Metrics;
+  readonly denials: DenialLog;
+  readonly signer: CheckpointSigner;
+}
+
+/** The engine of the call's namespace. */
+export function engineOf(deps: Deps, context: CallContext): Promise<NamespaceEngine> {
+  return deps.replica.open(namespaceOf(context.namespace));
+}
+
+/** A random id: 128 bits, 32 hexadecimal digits. */
+export function randomId(): string {
+  return randomBytes(16).toString('hex');
+}
+
+/** What an idempotency key is compared by: the canonical request without wait and tracing (P6). */
+export function fingerprint(request: unknown): string {
+  return createHash('sha256').update(canonicalJson(request)).digest('hex');
+}
+
+export function hasRole(context: CallContext, ...roles: Role[]): boolean {
+  return roles.some((role) => context.principal.roles.has(role));
+}
+
+/** Correlation ids worth keeping in the log: the one the caller chose. */
+export function requestIds(...ids: string[]): string[] {
+  return ids.filter((id) => id !== '');
+}

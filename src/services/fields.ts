@@ -1,0 +1,100 @@
+import type { RequestedEntry, WriteSetRequest } from '../domain/entry.js';
+import { invalidArgument, type Violation } from '../domain/fault.js';
+import { type Micros, SECOND } from '../domain/time.js';
+
+/** Collects what is wrong with a request, to name all of it at once. */
+export class FieldChecks {
+  private readonly violations: Violation[] = [];
+
+  reject(field: string, description: string): void {
+    this.violations.push({ field, description });
+  }
+
+  /** Throws INVALID_ARGUMENT when anything was rejected. */
+  done(): void {
+    if (this.violations.length > 0) throw invalidArgument(this.violations);
+  }
+
+  /** Free text of a caller: no control characters but line breaks and tabs, well-formed, bounded. */
+  text(field: string, value: string, maxBytes: number, required = false): void {
+    if (required && value.trim() === '') this.reject(field, 'is required');
+    else if (Buffer.byteLength(value) > maxBytes) this.reject(field, `must be at most ${maxBytes} bytes`);
+    else if (UNWELCOME.test(value)) this.reject(field, 'must not contain control characters or half of a surrogate pair');
+  }
+
+  /** Names made of printable ASCII: idempotency keys, request ids. */
+  printable(field: string, value: string, required: boolean): void {
+    if (value === '' && !required) return;
+    if (!PRINTABLE.test(value)) this.reject(field, 'must be 1 to 128 printable ASCII characters');
+  }
+
+  /** Ids that Writ makes. */
+  id(field: string, value: string): void {
+    if (!ID.test(value)) this.reject(field, 'must be 32 lower-case hexadecimal digits');
+  }
+
+  between(field: string, value: Micros, min: Micros, max: Micros): void {
+    if (value < min || value > max) this.reject(field, `must be from ${min / SECOND} s to ${max / SECOND} s`);
+  }
+
+  writeSet(field: string, request: WriteSetRequest, maxEntries: number): void {
+    const given = [request.entries.length > 0, request.task !== null, request.resourceSet !== null].filter(Boolean).length;
+    if (given !== 1) {
+      this.reject(`${field}entries`, 'give exactly one of entries, task and resource_set; a write set that names no resource cannot be checked');
+      return;
+    }
+    if (request.entries.length > maxEntries) this.reject(`${field}entries`, `must be at most ${maxEntries} (WRIT_MAX_ENTRIES)`);
+    else request.entries.forEach((entry, index) => this.entry(`${field}entries[${index}]`, entry));
+    if (request.task !== null) {
+      this.text(`${field}task.name`, request.task.name, 128, true);
+      for (const [name, value] of Object.entries(request.task.parameters)) this.text(`${field}task.parameters[${name}]`, value, 1_024);
+    }
+    if (request.resourceSet !== null) this.text(`${field}resource_set`, request.resourceSet, 128);
+  }
+
+  private entry(field: string, entry: RequestedEntry): void {
+    if (entry.resource === '') this.reject(`${field}.resource`, 'is required');
+    else this.text(`${field}.resource`, entry.resource, 2_048);
+    if (entry.actions.length > 32) this.reject(`${field}.actions`, 'must be at most 32');
+    entry.actions.forEach((action, index) => this.action(`${field}.actions[${index}]`, action));
+    if (entry.observedVersion !== null) this.text(`${field}.observed_version`, entry.observedVersion, 256);
+  }
+
+  action(field: string, action: string): void {
+    if (!ACTION.test(action)) this.reject(field, 'must be 1 to 64 letters, digits and any of . _ : -');
+  }
+}
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
+const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/u;
+const PRINTABLE = /^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$/;
+const ID = /^[0-9a-f]{32}$/;
+const ACTION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/;
+const NAMESPACE = /^[a-z][a-z0-9-]{0,63}$/;
+
+/** Empty means "default". */
+export function namespaceOf(name: string): string {
+  if (name === '') return 'default';
+  if (!NAMESPACE.test(name)) {
+    throw invalidArgument([{ field: 'namespace', description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' }]);
+  }
+  return name;
+}
+
+/** A page token is the id after which the page begins. */
+export function pageOf(page: { size: number; token: string }): { size: number; after: string } {
+  if (page.size < 0 || page.size > 1_000) throw invalidArgument([{ field: 'page.page_size', description: 'must be from 1 to 1,000; 0 means 100' }]);
+  const after = page.token === '' ? '' : Buffer.from(page.token, 'base64url').toString('utf8');
+  if (page.token !== '' && (after === '' || Buffer.from(after).toString('base64url') !== page.token)) {
+    throw invalidArgument([{ field: 'page.page_token', description: 'must be the next_page_token of the page before' }]);
+  }
+  return { size: page.size === 0 ? 100 : page.size, after };
+}
+
+/** One more row than the page was asked for: there is a next page, after the last one shown. */
+export function paged<T>(rows: readonly T[], size: number, idOf: (row: T) => string): { items: readonly T[]; nextToken: string } {
+  if (rows.length <= size) return { items: rows, nextToken: '' };
+  const items = rows.slice(0, size);
+  return { items, nextToken: Buffer.from(idOf(items[size - 1] as T)).toString('base64url') };
+}
+

@@ -1,0 +1,155 @@
+import { join } from 'node:path';
+import { DEFAULT_BOUNDS, type Bounds } from '../domain/decide/decision.js';
+import type { DomainEvent } from '../domain/event.js';
+import { Replica } from '../engine/replica.js';
+import { fileWitness } from '../engine/witness.js';
+import { monotonicMicros } from '../platform/clock.js';
+import type { Config } from '../platform/config.js';
+import type { Logger } from '../platform/log.js';
+import type { Metrics } from '../platform/metrics.js';
+import { type Micros, MILLISECOND } from '../domain/time.js';
+import type { Store } from '../storage/store.js';
+import { acquireWriteSet, previewWriteSet } from './acquire-write-set.js';
+import type { CallContext, WritApi } from './api.js';
+import { exportEvents, getCheckpoint, listEvents } from './audit.js';
+import { checkFence } from './check-fence.js';
+import { fileCheckpointSigner } from './checkpoint-signer.js';
+import * as conflictMap from './conflict-map.js';
+import { createRun } from './create-run.js';
+import { DenialLog } from './denial-log.js';
+import type { Deps } from './deps.js';
+import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
+import { getLease, listLeases } from './read-leases.js';
+import { getRun, listRuns } from './read-runs.js';
+import { releaseLease } from './release-lease.js';
+import { renewLeases } from './renew-leases.js';
+import { revokeLease } from './revoke-lease.js';
+import { stopRun, stopRuns } from './stop-runs.js';
+import { updateRunState } from './update-run-state.js';
+
+const MAX_BATCH = 512;
+const MAX_QUEUE = 20_000;
+const POLL_INTERVAL: Micros = 200 * MILLISECOND;
+
+export interface ServicesOptions {
+  readonly store: Store;
+  readonly replicaId: string;
+  readonly config: Config;
+  readonly log: Logger;
+  readonly metrics: Metrics;
+}
+
+export interface Services {
+  readonly api: WritApi;
+  /** Resolves once the default namespace can decide. */
+  start(): Promise<void>;
+  /** Resolves when nothing runs any more; denials not yet appended are appended first. */
+  stop(): Promise<void>;
+  ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
+}
+
+/** Builds the services over a store: the one place where engine, clock, witness and keys meet. */
+export function createServices(options: ServicesOptions): Services {
+  const { store, config, log, metrics } = options;
+  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits };
+  const replica = new Replica({
+    store,
+    replicaId: options.replicaId,
+    bounds,
+    maxClockSkew: config.maxClockSkewMicros,
+    failover: config.failover,
+    witness: fileWitness(config.dataDir, (error) => log.error({ err: error }, 'the witness could not be written')),
+    monotonicNow: monotonicMicros,
+    observer: {
+      batchAppended(namespace, commands, events, duration) {
+        metrics.batchAppended(commands, events.length, duration);
+        for (const event of events) count(metrics, namespace, event);
+      },
+      appendLost: metrics.appendLost,
+      gateRead: metrics.gateRead,
+      problem: (message, error) => log.error({ err: error }, message),
+      notice: (message, facts) => log.info(facts ?? {}, message),
+    },
+    maxBatch: MAX_BATCH,
+    maxQueue: MAX_QUEUE,
+    pollInterval: POLL_INTERVAL,
+    purgeAfter: config.purgeAfterMicros,
+  });
+  const denials = new DenialLog(replica, (error) => log.error({ err: error }, 'denials could not be appended'));
+  const signer = fileCheckpointSigner(config.checkpointKeyFile ?? join(config.dataDir, 'checkpoint-key.pem'));
+  const deps: Deps = { replica, store, bounds, maxClockSkew: config.maxClockSkewMicros, metrics, denials, signer };
+  metrics.gauges(() => replica.loaded().map(gaugesOf));
+  return {
+    api: apiOf(deps),
+    start: () => replica.start(),
+    async stop() {
+      await denials.flush().catch((error) => log.error({ err: error }, 'denials could not be appended'));
+      await replica.stop();
+    },
+    ready() {
+      const reasons = replica.reasonsNotReady();
+      return { ready: reasons.length === 0, reasons };
+    },
+  };
+}
+
+/** What an acknowledged event says to the counters. */
+function count(metrics: Metrics, namespace: string, { body }: DomainEvent): void {
+  if (body.kind === 'lease_granted') metrics.granted(namespace);
+  else if (body.kind === 'lease_ended') metrics.leaseEnded(namespace, body.endReason);
+  else if (body.kind === 'acquire_refused') metrics.refused(namespace, body.refusal);
+}
+
+function gaugesOf(engine: ReturnType<Replica['loaded']>[number]) {
+  const now = engine.estimatedNow();
+  let oldest = now;
+  if (engine.state.waitingLeases > 0) {
+    for (const lease of engine.state.leases.values()) if (lease.state === 'waiting') oldest = Math.min(oldest, lease.createdAt);
+  }
+  return {
+    namespace: engine.namespace,
+    liveLeases: engine.state.activeLeases,
+    waiters: engine.state.waitingLeases,
+    oldestWaiterMicros: now - oldest,
+    logLag: engine.lag,
+    queueDepth: engine.queueLength,
+  };
+}
+
+function apiOf(deps: Deps): WritApi {
+  const bound =
+    <I, R>(service: (deps: Deps, context: CallContext, input: I) => R) =>
+    (context: CallContext, input: I): R =>
+      service(deps, context, input);
+  return {
+    acquireWriteSet: bound(acquireWriteSet),
+    renewLeases: bound(renewLeases),
+    releaseLease: bound(releaseLease),
+    revokeLease: bound(revokeLease),
+    getLease: bound(getLease),
+    listLeases: bound(listLeases),
+    previewWriteSet: bound(previewWriteSet),
+    checkFence: bound(checkFence),
+    createRun: bound(createRun),
+    getRun: bound(getRun),
+    listRuns: bound(listRuns),
+    updateRunState: bound(updateRunState),
+    stopRun: bound(stopRun),
+    stopRuns: bound(stopRuns),
+    getConflictMap: bound(conflictMap.getConflictMap),
+    putConflictMap: bound(conflictMap.putConflictMap),
+    validateConflictMap: bound(conflictMap.validateConflictMap),
+    previewConflictMap: bound(conflictMap.previewConflictMap),
+    explainConflict: bound(conflictMap.explainConflict),
+    listConflictMapVersions: bound(conflictMap.listConflictMapVersions),
+    resolveResource: bound(conflictMap.resolveResource),
+    getTaskMatrix: bound(conflictMap.getTaskMatrix),
+    listUnmatchedResources: bound(conflictMap.listUnmatchedResources),
+    listEvents: bound(listEvents),
+    exportEvents: bound(exportEvents),
+    getCheckpoint: (context) => getCheckpoint(deps, context),
+    createNamespace: bound(createNamespace),
+    getNamespace: bound(getNamespace),
+    listNamespaces: bound(listNamespaces),
+  };
+}

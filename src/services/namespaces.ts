@@ -1,0 +1,41 @@
+import { invalidArgument } from '../domain/fault.js';
+import { hasEnded } from '../domain/run.js';
+import type { NamespaceEngine } from '../engine/namespace-engine.js';
+import type { CallContext, NamespaceView, Page, Paged } from './api.js';
+import type { Deps } from './deps.js';
+import { namespaceOf, paged, pageOf } from './fields.js';
+
+async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceView> {
+  const first = await deps.store.readEvent(engine.namespace, 1);
+  const { value } = await engine.read(({ state }) => ({
+    name: state.namespace,
+    createdAt: first?.time ?? 0,
+    revision: state.revision,
+    mapVersion: state.mapVersion,
+    liveLeases: state.activeLeases,
+    waitingRequests: state.waitingLeases,
+    liveRuns: [...state.runs.values()].filter((run) => !hasEnded(run)).length,
+  }));
+  return value;
+}
+
+/** CreateNamespace: an existing one is returned. */
+export async function createNamespace(deps: Deps, context: CallContext, input: { name: string }): Promise<{ namespace: NamespaceView; created: boolean }> {
+  if (input.name === '') throw invalidArgument([{ field: 'name', description: 'is required' }]);
+  const name = namespaceOf(input.name);
+  const created = await deps.replica.create(name, context.principal.name);
+  return { namespace: await describe(deps, await deps.replica.open(name)), created };
+}
+
+export async function getNamespace(deps: Deps, _context: CallContext, input: { name: string }): Promise<NamespaceView> {
+  return describe(deps, await deps.replica.open(namespaceOf(input.name)));
+}
+
+export async function listNamespaces(deps: Deps, _context: CallContext, input: { page: Page }): Promise<Paged<NamespaceView>> {
+  const { size, after } = pageOf(input.page);
+  const names = await deps.store.listNamespaces(after, size + 1);
+  const { items, nextToken } = paged(names, size, (name) => name);
+  const views: NamespaceView[] = [];
+  for (const name of items) views.push(await describe(deps, await deps.replica.open(name)));
+  return { items: views, nextToken };
+}

@@ -1,0 +1,32 @@
+import { decideRenew } from '../domain/decide/renew.js';
+import { SECOND } from '../domain/time.js';
+import type { At, CallContext, RenewalInput, RenewalOutcome } from './api.js';
+import { type Deps, engineOf } from './deps.js';
+import { FieldChecks } from './fields.js';
+
+/** RenewLeases: extends leases of one run, each decided for itself. */
+export async function renewLeases(deps: Deps, context: CallContext, input: { runId: string; renewals: readonly RenewalInput[] }): Promise<At<readonly RenewalOutcome[]>> {
+  const checks = new FieldChecks();
+  checks.id('run_id', input.runId);
+  if (input.renewals.length < 1 || input.renewals.length > 1_000) checks.reject('renewals', 'must be 1 to 1,000');
+  const ids = new Set<string>();
+  input.renewals.forEach((renewal, index) => {
+    const field = `renewals[${index}]`;
+    if (renewal.leaseId === '') checks.reject(`${field}.lease_id`, 'is required');
+    if (ids.has(renewal.leaseId)) checks.reject(`${field}.lease_id`, 'is in the request twice');
+    ids.add(renewal.leaseId);
+    if (renewal.ttl !== null) checks.between(`${field}.ttl`, renewal.ttl, 1 * SECOND, 3_600 * SECOND);
+    if (renewal.progressMarker !== null) checks.text(`${field}.progress_marker`, renewal.progressMarker, 256);
+  });
+  checks.done();
+  const engine = await engineOf(deps, context);
+  const answer = await engine.submit(context.principal.name, (decision) =>
+    decideRenew(decision, { principal: context.principal.name, ...input }).map(({ leaseId, refusal }) => ({
+      leaseId,
+      refusal,
+      lease: refusal === null ? (decision.lease(leaseId) ?? null) : null,
+    })),
+  );
+  for (const { refusal } of answer.value) if (refusal !== null) deps.metrics.refused(engine.namespace, refusal.kind);
+  return answer;
+}

@@ -1,0 +1,339 @@
+import { randomBytes } from 'node:crypto';
+import {
+  type Metadata,
+  type ServerUnaryCall,
+  type ServerWritableStream,
+  type handleServerStreamingCall,
+  type handleUnaryCall,
+  status,
+} from '@grpc/grpc-js';
+import type { Principal } from '../../auth/principal.js';
+import { type Method, authorize } from '../../auth/roles.js';
+import type { Authenticator } from '../../auth/tokens.js';
+import { Fault } from '../../domain/fault.js';
+import { monotonicMicros, wallClockMicros } from '../../platform/clock.js';
+import { type Logger, shortLeaseId } from '../../platform/log.js';
+import type { Metrics } from '../../platform/metrics.js';
+import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
+import type { CallContext, WritApi } from '../../services/api.js';
+import type { RateLimiter } from './rate-limit.js';
+import { type WireStatus, toWireStatus } from './status.js';
+
+/** What there is once the coordinator has started. */
+export interface Serving {
+  readonly api: WritApi;
+  readonly authenticator: Authenticator;
+}
+
+/** What every call goes through, apart from its own conversion. */
+export interface HandlerOptions {
+  /** Throws a Fault `unavailable` before the coordinator has started. */
+  readonly serving: () => Serving;
+  readonly rateLimiter: RateLimiter;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** One RPC: convert the request, call the service, convert the answer. */
+export type UnaryWork<Request, Response> = (api: WritApi, call: Call, request: Request) => Promise<Response>;
+
+/** The same for an RPC that answers in parts. */
+export type StreamWork<Request, Response> = (api: WritApi, call: Call, request: Request) => AsyncIterable<Response>;
+
+const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
+
+/** Lines about calls, errors excepted; what a caller can cause in a loop must not fill the disk. */
+const MAX_LOG_LINES_PER_SECOND = 200;
+
+/** Calls that change what others meet and that people make: each is worth a line in the log. */
+const NOTABLE: ReadonlySet<string> = new Set<Method>([
+  'LeaseService/RevokeLease',
+  'RunService/StopRun',
+  'RunService/StopRuns',
+  'ConflictMapService/PutConflictMap',
+  'NamespaceService/CreateNamespace',
+  'AuditService/ExportEvents',
+]);
+
+/** Codes that are the coordinator's trouble rather than the caller's. */
+const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOWN, status.DATA_LOSS]);
+
+/**
+ * Makes handlers: authenticate, authorise, limit, run with deadline, cancellation, span and request id,
+ * then count, log and answer. One allocation per call carries all of it, as fence checks come by the
+ * thousand; what costs more (an AbortController) is made when somebody asks for it.
+ */
+export class CallHandler {
+  readonly #options: HandlerOptions;
+  readonly #active = new Set<Call>();
+  readonly #budget = new LineBudget(MAX_LOG_LINES_PER_SECOND);
+
+  constructor(options: HandlerOptions) {
+    this.#options = options;
+    options.metrics.rpcsInFlight(() => this.#active.size);
+  }
+
+  /** A handler for an RPC with one answer. */
+  unary<Request, Response>(method: Method, work: UnaryWork<Request, Response>): handleUnaryCall<Request, Response> {
+    return (surface, callback) => {
+      const call = new Call(method, surface, (failure) => this.#failed(call, surface.request, failure, callback));
+      const succeed = (response: Response): void => {
+        if (call.finish() && this.#succeeded(call, surface.request)) callback(null, response);
+      };
+      const fail = (error: unknown): void => call.fail(error);
+      this.#active.add(call);
+      try {
+        const api = this.#admit(call, surface.metadata);
+        call.span.run(() => work(api, call, surface.request)).then(succeed, fail);
+      } catch (error) {
+        fail(error);
+      }
+    };
+  }
+
+  /** A handler for an RPC that streams its answer; waits whenever the caller does not keep up. */
+  stream<Request, Response>(method: Method, work: StreamWork<Request, Response>): handleServerStreamingCall<Request, Response> {
+    return (surface) => {
+      const call = new Call(method, surface, (failure) => {
+        this.#failed(call, surface.request, failure, (error) => surface.emit('error', error));
+      });
+      this.#active.add(call);
+      try {
+        const api = this.#admit(call, surface.metadata);
+        const parts = call.span.run(() => work(api, call, surface.request));
+        pump(parts, surface, call).then(
+          () => {
+            if (call.finish() && this.#succeeded(call, surface.request)) surface.end();
+          },
+          (error: unknown) => call.fail(error),
+        );
+      } catch (error) {
+        call.fail(error);
+      }
+    };
+  }
+
+  /** Authenticates a call that is not ours to convert, such as reflection. */
+  authenticate(metadata: Metadata): Principal {
+    return this.#options.serving().authenticator.authenticate(single(metadata, 'authorization'));
+  }
+
+  /** Ends every call that is still going on with this fault. */
+  cutOff(fault: Fault): number {
+    const cut = [...this.#active];
+    for (const call of cut) call.fail(fault);
+    return cut.length;
+  }
+
+  #admit(call: Call, metadata: Metadata): WritApi {
+    const { api, authenticator } = this.#options.serving();
+    const principal = authenticator.authenticate(single(metadata, 'authorization'));
+    call.principal = principal;
+    authorize(principal, call.method);
+    this.#options.rateLimiter.take(principal.name);
+    return api;
+  }
+
+  /** Whether there is still somebody to answer. */
+  #succeeded(call: Call, request: unknown): boolean {
+    this.#ended(call, request, call.goneAs ?? status.OK, null, undefined);
+    return call.goneAs === null;
+  }
+
+  #failed(call: Call, request: unknown, error: unknown, answer: (wire: WireStatus) => void): void {
+    const { goneAs } = call;
+    const wire = goneAs === null ? toWireStatus(error, call.requestId) : null;
+    this.#ended(call, request, wire?.code ?? goneAs ?? status.CANCELLED, wire, error);
+    if (wire !== null) answer(wire);
+  }
+
+  /** Counts and logs; reached once per call. */
+  #ended(call: Call, request: unknown, code: status, wire: WireStatus | null, error: unknown): void {
+    this.#active.delete(call);
+    const micros = monotonicMicros() - call.startedAt;
+    this.#options.metrics.rpcEnded(call.method, status[code], micros);
+    const attributes = { 'rpc.system': 'grpc', 'rpc.method': call.method, 'rpc.grpc.status_code': code, 'writ.request_id': call.requestId };
+    call.span.end(attributes, OUR_TROUBLE.has(code) || code === status.UNAVAILABLE);
+    const level = levelOf(call.method, code);
+    const { log } = this.#options;
+    if (!log.isLevelEnabled(level) || (level !== 'error' && !this.#budget.take())) return;
+    const line = {
+      method: call.method,
+      code: status[code],
+      ...(wire === null ? {} : { reason: wire.reason, detail: error instanceof Fault ? error.message : wire.details }),
+      request_id: call.requestId,
+      ...(call.hasPrincipal ? { principal: call.principal.name } : {}),
+      ...(call.span.traceId === '' ? {} : { trace_id: call.span.traceId }),
+      ...idsOf(request),
+      duration_ms: micros / 1000,
+      ...this.#budget.suppressed(),
+    };
+    log[level](level === 'error' ? { ...line, err: error } : line, 'rpc');
+  }
+}
+
+/** So many lines a second; counts what was left out. */
+class LineBudget {
+  readonly #perSecond: number;
+  #second = 0;
+  #used = 0;
+  #suppressed = 0;
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond;
+  }
+
+  take(): boolean {
+    const second = Math.floor(monotonicMicros() / 1e6);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#used = 0;
+    }
+    if (this.#used < this.#perSecond) {
+      this.#used += 1;
+      return true;
+    }
+    this.#suppressed += 1;
+    return false;
+  }
+
+  /** What was left out before this line. */
+  suppressed(): { suppressed_lines?: number } {
+    if (this.#suppressed === 0) return {};
+    const count = this.#suppressed;
+    this.#suppressed = 0;
+    return { suppressed_lines: count };
+  }
+}
+
+/**
+ * One call, and what the services see of it. Ends once: by its answer, by a fault, by its caller's
+ * going or by the end of the coordinator.
+ */
+export class Call implements CallContext {
+  namespace = '';
+  readonly startedAt = monotonicMicros();
+  readonly requestId: string;
+  readonly span: ServerSpan;
+  #principal: Principal | undefined;
+  #controller: AbortController | undefined;
+  #finished = false;
+
+  constructor(
+    readonly method: Method,
+    private readonly surface: ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
+    private readonly onFailure: (error: unknown) => void,
+  ) {
+    const given = single(surface.metadata, 'x-request-id');
+    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
+    this.span = startServerSpan(`writ.v1.${method}`, single(surface.metadata, 'traceparent'), single(surface.metadata, 'tracestate'));
+  }
+
+  get principal(): Principal {
+    if (this.#principal === undefined) throw new Error('the call has not been authenticated');
+    return this.#principal;
+  }
+
+  set principal(principal: Principal) {
+    this.#principal = principal;
+  }
+
+  get hasPrincipal(): boolean {
+    return this.#principal !== undefined;
+  }
+
+  /** The same call, about this namespace. */
+  within(namespace: string): this {
+    this.namespace = namespace;
+    return this;
+  }
+
+  get deadlineMs(): number | null {
+    const deadline = this.surface.getDeadline();
+    const at = typeof deadline === 'number' ? deadline : deadline.getTime();
+    return Number.isFinite(at) ? Math.max(0, at - wallClockMicros() / 1000) : null;
+  }
+
+  /** Made when first asked for: most calls are answered before anybody could go. */
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      if (this.#finished || this.surface.cancelled) controller.abort();
+      else this.surface.once('cancelled', () => this.#finished || controller.abort());
+    }
+    return this.#controller.signal;
+  }
+
+  /** How a caller that no longer listens has gone; null: it is there. */
+  get goneAs(): status | null {
+    if (!this.surface.cancelled) return null;
+    return this.deadlineMs === 0 ? status.DEADLINE_EXCEEDED : status.CANCELLED;
+  }
+
+  /** Whether this is the first end of the call. */
+  finish(): boolean {
+    if (this.#finished) return false;
+    this.#finished = true;
+    return true;
+  }
+
+  /** Ends the call with a fault, and tells whoever still works on it to stop. */
+  fail(error: unknown): void {
+    if (!this.finish()) return;
+    this.#controller?.abort();
+    this.onFailure(error);
+  }
+}
+
+/** Writes the parts, no faster than the caller reads them. */
+async function pump<T>(parts: AsyncIterable<T>, surface: ServerWritableStream<unknown, T>, call: Call): Promise<void> {
+  const { signal } = call;
+  for await (const part of parts) {
+    if (signal.aborted) return;
+    if (!surface.write(part)) await drained(surface, signal);
+  }
+}
+
+function drained(surface: ServerWritableStream<unknown, unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      surface.off('drain', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    surface.once('drain', done);
+    signal.addEventListener('abort', done, { once: true });
+  });
+}
+
+/** The only value of a header; several are nobody's. */
+function single(metadata: Metadata, key: string): string | undefined {
+  const values = metadata.get(key);
+  const [value] = values;
+  return values.length === 1 && typeof value === 'string' ? value : undefined;
+}
+
+const REQUEST_ID_PREFIX = randomBytes(6).toString('hex');
+let requestIdsMade = 0;
+
+function makeRequestId(): string {
+  requestIdsMade += 1;
+  return `${REQUEST_ID_PREFIX}-${requestIdsMade.toString(36)}`;
+}
+
+function levelOf(method: Method, code: status): 'debug' | 'info' | 'error' {
+  if (OUR_TROUBLE.has(code)) return 'error';
+  if (code === status.OK) return NOTABLE.has(method) ? 'info' : 'debug';
+  return code === status.CANCELLED || code === status.DEADLINE_EXCEEDED ? 'debug' : 'info';
+}
+
+/** Run and lease of a request, as far as it names them; of a lease id only the part that may be logged. */
+function idsOf(request: unknown): Record<string, string> {
+  const { namespace, runId, leaseId } = request as { namespace?: unknown; runId?: unknown; leaseId?: unknown };
+  const ids: Record<string, string> = {};
+  if (typeof namespace === 'string' && namespace !== '') ids['namespace'] = namespace.slice(0, 64);
+  if (typeof runId === 'string' && runId !== '') ids['run_id'] = runId.slice(0, 64);
+  if (typeof leaseId === 'string' && leaseId !== '') ids['lease_id'] = shortLeaseId(leaseId);
+  return ids;
+}

@@ -1,0 +1,239 @@
+import { readFileSync } from 'node:fs';
+import { BinaryReader } from '@bufbuild/protobuf/wire';
+import {
+  Server,
+  ServerCredentials,
+  type ServerDuplexStream,
+  type ServerOptions,
+  type ServerWritableStream,
+  type ServiceDefinition,
+  type UntypedHandleCall,
+  type UntypedServiceImplementation,
+} from '@grpc/grpc-js';
+import { ReflectionService } from '@grpc/reflection';
+import { HealthImplementation } from 'grpc-health-check';
+import { Fault } from '../../domain/fault.js';
+import { AuditServiceService } from '../../gen/writ/v1/audit_service.js';
+import { ConflictMapServiceService } from '../../gen/writ/v1/conflict_map_service.js';
+import { FenceServiceService } from '../../gen/writ/v1/fence_service.js';
+import { LeaseServiceService } from '../../gen/writ/v1/lease_service.js';
+import { NamespaceServiceService } from '../../gen/writ/v1/namespace_service.js';
+import { RunServiceService } from '../../gen/writ/v1/run_service.js';
+import type { Limits } from '../../platform/config.js';
+import { EXIT, StartError, endsWithin } from '../../platform/lifecycle.js';
+import type { Logger } from '../../platform/log.js';
+import type { Metrics } from '../../platform/metrics.js';
+import { auditService } from './audit-service.js';
+import { conflictMapService } from './conflict-map-service.js';
+import { fenceService } from './fence-service.js';
+import { CallHandler, type Serving } from './handler.js';
+import { leaseService } from './lease-service.js';
+import { namespaceService } from './namespace-service.js';
+import { createRateLimiter } from './rate-limit.js';
+import { runService } from './run-service.js';
+import { toWireStatus } from './status.js';
+import { type BlockerNamer, RefusalViews, createBlockerNamer } from './views.js';
+
+/**
+ * The gRPC server: all services, health and reflection.
+ *
+ * Its life: `listen` takes the port and answers UNAVAILABLE (STARTING) and NOT_SERVING, `serve` lets
+ * calls through to the services, and `drain` ends it: no new connections, health NOT_SERVING, GOAWAY
+ * to every client so that it reconnects elsewhere, calls in flight run to their end, and at the
+ * deadline what is left is answered UNAVAILABLE (SHUTTING_DOWN) and cut off (F26).
+ */
+export interface GrpcServerOptions {
+  readonly limits: Limits;
+  readonly metrics: Metrics;
+  readonly log: Logger;
+}
+
+/** What calls are served with. */
+export interface GrpcServing extends Serving {
+  /** Key of the names under which blocking leases appear; the same on all replicas. */
+  readonly blockerKey: Uint8Array;
+}
+
+const SERVICES = [
+  'writ.v1.LeaseService',
+  'writ.v1.FenceService',
+  'writ.v1.RunService',
+  'writ.v1.ConflictMapService',
+  'writ.v1.AuditService',
+  'writ.v1.NamespaceService',
+];
+
+const KEEPALIVE_MS = 30_000;
+const KEEPALIVE_TIMEOUT_MS = 10_000;
+const MAX_HEADER_BYTES = 16 << 10;
+/** For answers to calls that are cut off at the deadline to reach their callers. */
+const CUT_OFF_GRACE_MS = 300;
+
+export class GrpcServer {
+  readonly #options: GrpcServerOptions;
+  readonly #server: Server;
+  readonly #handler: CallHandler;
+  readonly #health = new HealthImplementation();
+  /** Health watches and reflection: they would keep a drain waiting for ever. */
+  readonly #longLived = new Set<{ end(): unknown }>();
+  #serving: GrpcServing | null = null;
+  #nameBlocker: BlockerNamer | null = null;
+  #draining: Promise<void> | undefined;
+
+  constructor(options: GrpcServerOptions) {
+    this.#options = options;
+    this.#server = new Server(serverOptions(options.limits));
+    this.#handler = new CallHandler({
+      serving: () => this.#started(this.#serving),
+      rateLimiter: createRateLimiter(options.limits.maxCallsPerSecond),
+      metrics: options.metrics,
+      log: options.log,
+    });
+    this.#addServices();
+    this.setServing(false);
+  }
+
+  /** Takes the port; returns `host:port` as clients dial it. */
+  async listen(host: string, port: number): Promise<string> {
+    const shown = host.includes(':') ? `[${host}]` : host;
+    const bound = await new Promise<number>((resolve, reject) => {
+      this.#server.bindAsync(`${shown}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+        if (error === null) resolve(actual);
+        else reject(cannotListen(shown, port, error));
+      });
+    });
+    return `${shown}:${bound}`;
+  }
+
+  /** Lets calls through. */
+  serve(serving: GrpcServing): void {
+    this.#nameBlocker = createBlockerNamer(serving.blockerKey);
+    this.#serving = serving;
+  }
+
+  /** What health checks answer, for the server as a whole and for each service. */
+  setServing(serving: boolean): void {
+    const status = serving && this.#draining === undefined ? 'SERVING' : 'NOT_SERVING';
+    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, status);
+  }
+
+  /** Ends the server within the time; idempotent. */
+  drain(withinMs: number): Promise<void> {
+    this.#draining ??= this.#drain(withinMs);
+    return this.#draining;
+  }
+
+  async #drain(withinMs: number): Promise<void> {
+    const { log } = this.#options;
+    // setServing looks at #draining, which is not assigned yet while this runs its first steps.
+    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, 'NOT_SERVING');
+    for (const call of this.#longLived) call.end();
+    const drained = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
+    const patience = Math.max(0, withinMs - CUT_OFF_GRACE_MS);
+    if (await endsWithin(drained, patience)) return;
+    const cut = this.#handler.cutOff(
+      new Fault('unavailable', 'SHUTTING_DOWN', 'this coordinator is shutting down; call again, with the same key where the call has one'),
+    );
+    if (cut > 0) log.warn({ calls: cut }, 'calls cut off at the shutdown deadline');
+    if (await endsWithin(drained, Math.min(CUT_OFF_GRACE_MS, withinMs))) return;
+    this.#server.forceShutdown();
+  }
+
+  #started<T>(part: T | null): T {
+    if (part === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
+    return part;
+  }
+
+  #addServices(): void {
+    const handler = this.#handler;
+    const views = new RefusalViews((id) => this.#started(this.#nameBlocker)(id));
+    this.#server.addService(LeaseServiceService, leaseService(handler, views));
+    this.#server.addService(FenceServiceService, fenceService(handler));
+    this.#server.addService(RunServiceService, runService(handler));
+    this.#server.addService(ConflictMapServiceService, conflictMapService(handler, views));
+    this.#server.addService(AuditServiceService, auditService(handler));
+    this.#server.addService(NamespaceServiceService, namespaceService(handler));
+    // Health alone is open to everybody; whoever reflects says who it is.
+    this.#health.addToServer(this.#wrapping((call) => this.#track(call)));
+    new ReflectionService(readDescriptors(), { services: SERVICES }).addToServer(
+      this.#wrapping((call) => {
+        this.#handler.authenticate(call.metadata);
+        this.#track(call);
+      }),
+    );
+  }
+
+  #track(call: LongLivedCall): void {
+    if (!('end' in call)) return;
+    this.#longLived.add(call);
+    call.once('cancelled', () => this.#longLived.delete(call));
+    call.once('close', () => this.#longLived.delete(call));
+  }
+
+  /** Stands for the server when a library adds its service: each of its handlers first does `before`. */
+  #wrapping(before: (call: LongLivedCall) => void): Server {
+    const addService = (definition: ServiceDefinition, implementation: UntypedServiceImplementation): void => {
+      const wrapped = Object.entries(implementation).map(([name, handle]) => [name, precededBy(handle, before)]);
+      this.#server.addService(definition, Object.fromEntries(wrapped) as UntypedServiceImplementation);
+    };
+    return { addService } as unknown as Server;
+  }
+}
+
+type LongLivedCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
+
+function precededBy(handle: UntypedHandleCall, before: (call: LongLivedCall) => void): UntypedHandleCall {
+  const inner = handle as (call: LongLivedCall, callback?: unknown) => void;
+  return ((call: LongLivedCall, callback?: unknown) => {
+    try {
+      before(call);
+    } catch (error) {
+      call.emit('error', toWireStatus(error, 'none'));
+      return;
+    }
+    inner(call, callback);
+  }) as UntypedHandleCall;
+}
+
+function serverOptions(limits: Limits): ServerOptions {
+  return {
+    'grpc.max_receive_message_length': limits.maxMessageBytes,
+    // Answers are bounded by what they answer: pages, and parts of an export.
+    'grpc.max_send_message_length': -1,
+    'grpc.max_metadata_size': MAX_HEADER_BYTES,
+    // A client may have all its waiting acquires on one connection, and must still be able to renew.
+    'grpc.max_concurrent_streams': limits.maxWaiters + 1000,
+    'grpc.keepalive_time_ms': KEEPALIVE_MS,
+    'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS,
+    'grpc.keepalive_permit_without_calls': 1,
+    'grpc.enable_channelz': 0,
+  };
+}
+
+function cannotListen(host: string, port: number, error: Error): StartError {
+  const taken = /EADDRINUSE/.test(error.message);
+  const why = taken ? 'the port is taken' : error.message;
+  return new StartError(
+    EXIT.port,
+    `cannot listen on ${host}:${port} for gRPC: ${why}. WRIT_GRPC_PORT chooses the port; 0 picks a free one.`,
+    error,
+  );
+}
+
+/**
+ * The contract as reflection serves it, from the descriptor set that buf makes of the same files. It
+ * lies beside the generated code, in src and in dist.
+ */
+function readDescriptors(): ConstructorParameters<typeof ReflectionService>[0] {
+  const bytes = readFileSync(new URL('../../gen/descriptor.binpb', import.meta.url));
+  const files: Buffer[] = [];
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    // FileDescriptorSet { repeated FileDescriptorProto file = 1; }
+    const [field, wireType] = reader.tag();
+    if (field === 1) files.push(Buffer.from(reader.bytes()));
+    else reader.skip(wireType, field);
+  }
+  // Of a package definition, reflection reads only the encoded files.
+  return { 'writ.v1': { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos: files } } as never;
+}

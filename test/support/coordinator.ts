@@ -1,0 +1,136 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Role } from '../../src/auth/principal.js';
+import type { RequestedEntry } from '../../src/domain/entry.js';
+import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
+import { readConfig } from '../../src/platform/config.js';
+import { createLogger } from '../../src/platform/log.js';
+import { createMetrics } from '../../src/platform/metrics.js';
+import type { AcquireInput, AcquireOutcome, CallContext, WritApi } from '../../src/services/api.js';
+import { createServices, type Services } from '../../src/services/index.js';
+import { migrate } from '../../src/storage/postgres/migrate.js';
+import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import type { Store } from '../../src/storage/store.js';
+
+/** A coordinator's services in this process, over a real database: what a replica is but for its sockets. */
+export interface TestReplica {
+  readonly api: WritApi;
+  readonly services: Services;
+  readonly store: Store;
+  stop(): Promise<void>;
+}
+
+export interface TestReplicaOptions {
+  readonly url: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Wraps the store: to lose replies, to delay, to count. */
+  readonly wrap?: (store: Store) => Store;
+  readonly dataDir?: string;
+  readonly prepared?: boolean;
+}
+
+export async function startReplica(options: TestReplicaOptions): Promise<TestReplica> {
+  const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-replica-'));
+  const config = readConfig({ WRIT_DATA_DIR: dataDir, WRIT_MAX_CLOCK_SKEW: '1s', ...options.env });
+  const log = createLogger('silent');
+  await migrate(options.url, { log: () => undefined });
+  const own = createPostgresStore({ url: options.url, maxConnections: 5, prepared: options.prepared ?? true });
+  const store = options.wrap?.(own) ?? own;
+  const services = createServices({ store, replicaId: `test-${Math.random()}`, config, log, metrics: createMetrics() });
+  await services.start();
+  return {
+    api: services.api,
+    services,
+    store,
+    async stop() {
+      await services.stop();
+      await own.close();
+      if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A call of a principal; names of principals are the roles they have unless said otherwise. */
+export function as(role: Role, more: Partial<CallContext> & { name?: string } = {}): CallContext {
+  const { name, ...rest } = more;
+  return {
+    principal: { name: name ?? role, roles: new Set([role]) },
+    namespace: '',
+    requestId: 'test',
+    deadlineMs: null,
+    signal: new AbortController().signal,
+    ...rest,
+  };
+}
+
+let serial = 0;
+export const freshKey = (): string => `key-${++serial}`;
+
+export function write(resource: string, ...actions: string[]): RequestedEntry {
+  return { resource, access: 'write', scope: 'exact', actions, observedVersion: null };
+}
+
+export async function createRun(api: WritApi, more: { allowed?: { pattern: string; actions: string[] }[]; context?: CallContext; forSeconds?: number } = {}): Promise<string> {
+  const { value } = await api.createRun(more.context ?? as('runner'), {
+    purpose: 'a test',
+    goalRevision: '',
+    initiator: '',
+    allowed: more.allowed ?? [{ pattern: '{all...}', actions: ['*'] }],
+    authorityEndsAt: Math.floor(Date.now() * 1_000) + (more.forSeconds ?? 3_600) * SECOND,
+    escalation: [],
+    idempotencyKey: freshKey(),
+  });
+  return value.run.runId;
+}
+
+export function acquireInput(runId: string, entries: readonly RequestedEntry[], more: Partial<AcquireInput> = {}): AcquireInput {
+  return { runId, entries, task: null, resourceSet: null, ttl: null, wait: 0, idempotencyKey: freshKey(), purpose: '', requestId: '', ...more };
+}
+
+/** Acquires, or fails the test with the refusal. */
+export async function granted(api: WritApi, runId: string, entries: readonly RequestedEntry[], more: Partial<AcquireInput> = {}, context = as('runner')): Promise<Lease> {
+  const { value } = await api.acquireWriteSet(context, acquireInput(runId, entries, more));
+  return leaseOf(value);
+}
+
+export function leaseOf(outcome: AcquireOutcome): Lease {
+  if (outcome.kind !== 'lease') throw new Error(`expected a lease, got ${JSON.stringify(outcome)}`);
+  return outcome.lease;
+}
+
+export async function putMap(api: WritApi, document: string, expectedVersion = 0): Promise<number> {
+  const { value } = await api.putConflictMap(as('admin'), { document, expectedVersion, reason: 'a test', onLiveConflict: 'refuse' });
+  return value.version;
+}
+
+/** What a check of one write answers. */
+export async function check(api: WritApi, lease: Lease, more: { resource?: string; action?: string; token?: number; runId?: string; version?: string | null } = {}) {
+  const entry = lease.entries[0];
+  const { value, revision } = await api.checkFence(as('target'), {
+    leaseId: lease.leaseId,
+    presenterRunId: more.runId ?? lease.runId,
+    writes: [
+      {
+        resource: more.resource ?? entry?.resource ?? '',
+        action: more.action ?? entry?.actions[0] ?? '',
+        token: more.token ?? entry?.token ?? 0,
+        observedVersion: more.version ?? null,
+      },
+    ],
+    requestId: '',
+  });
+  return { ...value, reason: value.results[0]?.reason, revision };
+}
+
+/** Resolves when the condition holds; fails with what was last seen. */
+export async function eventually<T>(probe: () => Promise<T> | T, holds: (seen: T) => boolean, withinMs = 20_000): Promise<T> {
+  const until = performance.now() + withinMs;
+  for (;;) {
+    const seen = await probe();
+    if (holds(seen)) return seen;
+    if (performance.now() > until) throw new Error(`still not so after ${withinMs} ms: ${JSON.stringify(seen)}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

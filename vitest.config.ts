@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+export default defineConfig({
+  test: {
+    include: ['test/**/*.test.ts'],
+    globalSetup: ['test/support/global-setup.ts'],
+    pool: 'forks',
+    // Real processes and a real Postgres share the machine: a slow machine is no failure.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    reporters: process.env.CI === 'true' ? ['default', 'json'] : ['default'],
+    outputFile: { json: 'test-results/vitest.json' },
+  },
+});
