@@ -1,17 +1,24 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { mkdir, readFile, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
-import { type Authenticator, type TokenEntry, TokensFileError, createAuthenticator, ensureDevTokens, readTokensFile } from './auth/tokens.js';
+import {
+  type Authenticator,
+  createAuthenticator,
+  ensureDevTokens,
+  readTokensFile,
+  type TokenEntry,
+  TokensFileError,
+} from './auth/tokens.js';
 import { Fault } from './domain/fault.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
-import { type Component, EXIT, Lifecycle, StartError, endsWithin, onStopSignal } from './platform/lifecycle.js';
-import { type Logger, createLogger, hideUrlPasswords } from './platform/log.js';
-import { type Metrics, createMetrics } from './platform/metrics.js';
-import { type Services, createServices } from './services/index.js';
+import { type Component, EXIT, endsWithin, Lifecycle, onStopSignal, StartError } from './platform/lifecycle.js';
+import { createLogger, hideUrlPasswords, type Logger } from './platform/log.js';
+import { createMetrics, type Metrics } from './platform/metrics.js';
+import { createServices, type Services } from './services/index.js';
 import { clientConfig } from './storage/postgres/connections.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './storage/postgres/embedded.js';
 import { checkSchema, migrate } from './storage/postgres/migrate.js';
@@ -59,7 +66,10 @@ const MAX_RESTART_DELAY_MS = 10_000;
  * // … coordinator.grpc is where clients connect
  * await coordinator.stop();
  */
-export async function startCoordinator(config: Config, log: Logger = createLogger(config.logLevel)): Promise<Coordinator> {
+export async function startCoordinator(
+  config: Config,
+  log: Logger = createLogger(config.logLevel),
+): Promise<Coordinator> {
   const coordinator = createCoordinator(config, log);
   await coordinator.start();
   return coordinator;
@@ -82,6 +92,7 @@ class ComposedCoordinator implements Coordinator {
   readonly #httpServer: HttpServer;
   readonly #database: Database;
   #authenticator: Authenticator | null = null;
+  #blockerKey: Uint8Array = new Uint8Array();
   #store: Store | null = null;
   #services: Services | null = null;
   #readiness: NodeJS.Timeout | undefined;
@@ -91,7 +102,10 @@ class ComposedCoordinator implements Coordinator {
     this.#config = config;
     this.#log = log;
     this.#lifecycle = new Lifecycle(log);
-    this.#database = config.databaseUrl === null ? new EmbeddedDatabase(config.dataDir, log) : new ExternalDatabase(config.databaseUrl, log);
+    this.#database =
+      config.databaseUrl === null
+        ? new EmbeddedDatabase(config.dataDir, log)
+        : new ExternalDatabase(config.databaseUrl, log);
     this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
@@ -149,18 +163,7 @@ class ComposedCoordinator implements Coordinator {
       this.tokensFile = dev.path;
     }
     this.#authenticator = createAuthenticator(entries);
-    this.#blockerKey = await this.#makeBlockerKey(entries);
-  }
-
-  #blockerKey: Uint8Array = new Uint8Array();
-
-  /**
-   * Replicas of one installation share its tokens, and must call a lease by the same name: so the key
-   * comes from the tokens' hashes, which only those may see who configure the coordinator.
-   */
-  async #makeBlockerKey(entries: readonly TokenEntry[]): Promise<Uint8Array> {
-    const hashes = entries.map((entry) => entry.tokenSha256).toSorted();
-    return createHash('sha256').update(`writ blocker names\n${hashes.join('\n')}`).digest();
+    this.#blockerKey = makeBlockerKey(entries);
   }
 
   #openStore(): void {
@@ -186,7 +189,8 @@ class ComposedCoordinator implements Coordinator {
   }
 
   async #openCalls(): Promise<void> {
-    if (this.#services === null || this.#authenticator === null) throw new Error('services and tokens come before calls');
+    if (this.#services === null || this.#authenticator === null)
+      throw new Error('services and tokens come before calls');
     const { api } = this.#services;
     this.#grpcServer.serve({ api, authenticator: this.#authenticator, blockerKey: this.#blockerKey });
     this.#watchReadiness();
@@ -229,6 +233,18 @@ class ComposedCoordinator implements Coordinator {
   }
 }
 
+/**
+ * The key of the names under which blocking leases appear. Replicas of one installation share its
+ * tokens and must use the same names, so it comes from the tokens' hashes, which only those see who
+ * configure the coordinator.
+ */
+function makeBlockerKey(entries: readonly TokenEntry[]): Uint8Array {
+  const hashes = entries.map((entry) => entry.tokenSha256).toSorted();
+  return createHash('sha256')
+    .update(`writ blocker names\n${hashes.join('\n')}`)
+    .digest();
+}
+
 /** Where the log is. */
 interface Database extends Component {
   /** Carries a password. Known after the start. */
@@ -253,7 +269,8 @@ class ExternalDatabase implements Database {
       try {
         return await this.#check();
       } catch (error) {
-        if (this.#stopped || !isNotThereYet(error) || waited > DATABASE_START_PATIENCE_MS) throw databaseError('the database', error);
+        if (this.#stopped || !isNotThereYet(error) || waited > DATABASE_START_PATIENCE_MS)
+          throw databaseError('the database', error);
         this.#log.warn({ err: error, retry_in_ms: delay }, 'the database cannot be reached yet');
       }
       await pause(delay);
@@ -279,13 +296,17 @@ class ExternalDatabase implements Database {
 function isNotThereYet(error: unknown): boolean {
   const { code, message } = error as { code?: unknown; message?: unknown };
   return (
-    ['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN', '57P03'].includes(String(code)) ||
-    /timeout/i.test(String(message))
+    ['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN', '57P03'].includes(
+      String(code),
+    ) || /timeout/i.test(String(message))
   );
 }
 
 function databaseError(what: string, error: unknown): StartError {
-  const why = error instanceof Error && error.message !== '' ? error.message : String((error as { code?: unknown }).code ?? error);
+  const why =
+    error instanceof Error && error.message !== ''
+      ? error.message
+      : String((error as { code?: unknown }).code ?? error);
   return new StartError(EXIT.database, `${what} cannot be used: ${hideUrlPasswords(why)}`, error);
 }
 
@@ -343,10 +364,15 @@ class EmbeddedDatabase implements Database {
       }
       this.#log.error({ pid }, 'the embedded Postgres has died; starting it again');
       try {
-        const again = await startEmbeddedPostgres({ dataDir: this.#dataDir, port: server.port, onLog: (line) => this.#log.info(line) });
+        const again = await startEmbeddedPostgres({
+          dataDir: this.#dataDir,
+          port: server.port,
+          onLog: (line) => this.#log.info(line),
+        });
         this.#server = again;
         pid = again.pid;
-        if (again.port !== server.port) this.#log.error({ port: again.port }, 'it has another port now: restart this coordinator');
+        if (again.port !== server.port)
+          this.#log.error({ port: again.port }, 'it has another port now: restart this coordinator');
         delay = POSTGRES_WATCH_MS;
       } catch (error) {
         delay = Math.min(delay * 2, MAX_RESTART_DELAY_MS);
@@ -451,7 +477,8 @@ function readyLine(config: Config, coordinator: Coordinator): Record<string, str
 /** Errors for people are said in words; everything else is a bug and is logged with its stack. */
 function reportFailure(error: unknown, log: Logger | undefined): number {
   if (error instanceof StartError && error.exitCode === EXIT.stopped) return EXIT.stopped;
-  const code = error instanceof StartError ? error.exitCode : isMisconfiguration(error) ? EXIT.configuration : EXIT.failed;
+  const code =
+    error instanceof StartError ? error.exitCode : isMisconfiguration(error) ? EXIT.configuration : EXIT.failed;
   if (code === EXIT.failed) log?.fatal({ err: error }, 'the coordinator failed');
   else process.stderr.write(`writ: ${(error as Error).message}\n`);
   return code;

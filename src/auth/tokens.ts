@@ -69,7 +69,9 @@ export async function readTokensFile(path: string): Promise<TokenEntry[]> {
   }
   const parsed = fileSchema.safeParse(parseJson(text, path));
   if (!parsed.success) {
-    const problems = parsed.error.issues.map((issue) => `${path}: ${issue.path.join('.') || 'the file'}: ${issue.message}`);
+    const problems = parsed.error.issues.map(
+      (issue) => `${path}: ${issue.path.join('.') || 'the file'}: ${issue.message}`,
+    );
     throw new TokensFileError(problems.join('\n'));
   }
   return parsed.data.principals.map(({ name, roles, token_sha256 }) => ({
@@ -109,7 +111,8 @@ export function createAuthenticator(entries: readonly TokenEntry[]): Authenticat
       const digest = createHash('sha256').update(token).digest();
       // The map is searched by hash, so that what its timing could tell is of no use; the compare is for certainty.
       const found = byHash.get(digest.toString('hex'));
-      if (found === undefined || !timingSafeEqual(found.hash, digest)) throw unauthenticated('the token is not known here');
+      if (found === undefined || !timingSafeEqual(found.hash, digest))
+        throw unauthenticated('the token is not known here');
       return found.principal;
     },
   };
@@ -149,12 +152,17 @@ export async function ensureDevTokens(dataDir: string): Promise<DevTokens> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   let text = await readFile(path, 'utf8').catch(absent);
   if (text === undefined) {
-    await createOnce(path, `${JSON.stringify(Object.fromEntries(ROLES.map((role) => [role, makeToken().token])), null, 2)}\n`);
+    await createOnce(
+      path,
+      `${JSON.stringify(Object.fromEntries(ROLES.map((role) => [role, makeToken().token])), null, 2)}\n`,
+    );
     text = await readFile(path, 'utf8');
   }
   const parsed = devTokensSchema.safeParse(parseJson(text, path));
   if (!parsed.success) {
-    throw new TokensFileError(`${path}: does not hold one token for each of ${ROLES.join(', ')}. Remove it to get new ones.`);
+    throw new TokensFileError(
+      `${path}: does not hold one token for each of ${ROLES.join(', ')}. Remove it to get new ones.`,
+    );
   }
   // A copy or a backup may have opened it to others.
   if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, 0o600);

@@ -25,7 +25,10 @@ export async function establish(namespace: string, options: EngineOptions, remem
   const log = new ReplicaLog(namespace, options, new ReplicaState(namespace, snapshot), snapshot.recordedIdentity, onAdvance);
   log.clock.observe(snapshot.gate.now);
   if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);
-  if (verdict.kind === 'same') return log;
+  if (verdict.kind === 'same') {
+    options.witness.note(namespace, log.head);
+    return log;
+  }
   const lost = verdict.kind === 'lost';
   if (lost) options.observer.problem(`namespace ${namespace}: history was lost: ${verdict.why}; every lease ends and every run is blocked`);
   else options.observer.notice(`namespace ${namespace}: ${verdict.why}`);
@@ -75,6 +78,7 @@ async function record(log: ReplicaLog, options: EngineOptions, gate: Gate, verdi
   if (result.outcome !== 'appended') throw new DatabaseChanged(`another replica is identifying it (${result.outcome})`);
   log.identity = identity;
   log.commit(plan);
+  options.witness.note(log.namespace, log.head);
 }
 
 /** Creates a namespace by writing revision 1; does nothing when it exists. */

@@ -132,7 +132,9 @@ const port = (fallback: number) => integer(fallback, 0, 65_535, ' (0 picks a fre
 const schema = z.object({
   WRIT_GRPC_PORT: port(7410),
   WRIT_HTTP_PORT: port(7411),
-  WRIT_HOST: setting('127.0.0.1', 'a host name or an IP address', (text) => (/^[\w.:%-]+$/.test(text) ? text : undefined)),
+  WRIT_HOST: setting('127.0.0.1', 'a host name or an IP address', (text) =>
+    /^[\w.:%-]+$/.test(text) ? text : undefined,
+  ),
   WRIT_ALLOW_INSECURE: oneOf('no', ['no', 'beyond-loopback']),
   WRIT_DATABASE_URL: databaseUrl,
   WRIT_DATABASE_PREPARED: oneOf('on', ['on', 'off']),

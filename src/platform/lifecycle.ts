@@ -92,7 +92,11 @@ export class Lifecycle {
     const begun = monotonicMicros();
     const remaining = () => Math.max(0, withinMs - millisSince(begun));
     // A start in flight would otherwise start what was just stopped.
-    if (this.#starting !== undefined) await endsWithin(this.#starting.catch(() => undefined), remaining());
+    if (this.#starting !== undefined)
+      await endsWithin(
+        this.#starting.catch(() => undefined),
+        remaining(),
+      );
     const left: string[] = [];
     for (const component of this.#begun.toReversed()) {
       const since = monotonicMicros();

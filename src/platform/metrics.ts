@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
 
 /**
  * Everything that is counted, in one place, under one name each. Who decides counts: the engine and
@@ -225,8 +225,16 @@ class ScrapedGauges {
     this.#gauges = [
       gauge('writ_leases_live', 'Leases that are held.', (row) => row.liveLeases),
       gauge('writ_waiters', 'Requests that wait for locks.', (row) => row.waiters),
-      gauge('writ_oldest_waiter_age_seconds', 'Age of the oldest waiting request; 0 when none waits.', (row) => row.oldestWaiterMicros / 1e6),
-      gauge('writ_log_lag_revisions', 'Log revisions known to exist and not applied on this replica yet.', (row) => row.logLag),
+      gauge(
+        'writ_oldest_waiter_age_seconds',
+        'Age of the oldest waiting request; 0 when none waits.',
+        (row) => row.oldestWaiterMicros / 1e6,
+      ),
+      gauge(
+        'writ_log_lag_revisions',
+        'Log revisions known to exist and not applied on this replica yet.',
+        (row) => row.logLag,
+      ),
       gauge('writ_command_queue_depth', 'Commands that wait for the next append.', (row) => row.queueDepth),
     ];
   }

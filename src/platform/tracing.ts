@@ -1,13 +1,13 @@
 import {
   type Context,
+  context,
+  createTraceState,
+  isSpanContextValid,
   ROOT_CONTEXT,
   type Span,
   type SpanContext,
   SpanKind,
   SpanStatusCode,
-  context,
-  createTraceState,
-  isSpanContextValid,
   trace,
 } from '@opentelemetry/api';
 

@@ -1,5 +1,7 @@
 import type { ExpandedEntry, RuleLock } from '../entry.js';
-import type { Mode } from '../modes.js';
+import { keySubject, type Lock, locksOf } from '../locks.js';
+import { compatible, type Mode } from '../modes.js';
+import { quoted } from './problems.js';
 
 /** One key on which two write sets meet. */
 export interface ConflictStep {
@@ -7,19 +9,62 @@ export interface ConflictStep {
   readonly key: string;
   readonly modeA: Mode;
   readonly modeB: Mode;
+  /** The entry of A that takes the key. */
   readonly resourceA: string;
   readonly resourceB: string;
-  /** The rule that brought A's entry or lock; empty: it was asked for. */
+  /** The rule that brought A's entry; empty: it was asked for. */
   readonly ruleA: string;
   readonly ruleB: string;
   readonly message: string;
 }
 
+/** What of an expanded write set takes locks. */
 export interface LockedSet {
   readonly entries: readonly ExpandedEntry[];
   readonly ruleLocks: readonly RuleLock[];
 }
 
-export function findConflicts(_a: LockedSet, _b: LockedSet): ConflictStep[] {
-  throw new Error('not yet');
+/** Steps that are told; two wide sets can meet on thousands of keys. */
+const MAX_STEPS = 256;
+
+/** Every key on which two different runs could not hold these write sets at once; empty: they could. `because` says why a rule is there. */
+export function findConflicts(a: LockedSet, b: LockedSet, because: (rule: string) => string = () => ''): ConflictStep[] {
+  const theirs = new Map<string, Lock[]>();
+  for (const lock of locksOf(b.entries, b.ruleLocks)) {
+    const same = theirs.get(lock.key);
+    if (same === undefined) theirs.set(lock.key, [lock]);
+    else same.push(lock);
+  }
+  const steps: ConflictStep[] = [];
+  for (const mine of locksOf(a.entries, a.ruleLocks)) {
+    for (const other of theirs.get(mine.key) ?? []) {
+      if (compatible(mine.mode, other.mode)) continue;
+      steps.push(stepOf(mine, other, a.entries[mine.entry] as ExpandedEntry, b.entries[other.entry] as ExpandedEntry, because(mine.rule)));
+      if (steps.length >= MAX_STEPS) return steps;
+    }
+  }
+  return steps;
+}
+
+function stepOf(mine: Lock, other: Lock, a: ExpandedEntry, b: ExpandedEntry, because: string): ConflictStep {
+  const key = mine.rule === '' ? keySubject(mine.key) : mine.rule;
+  const where = mine.rule === '' ? `meet at ${quoted(key)}` : `are kept apart by ${mine.rule}${because === '' ? '' : `, since ${because}`}`;
+  const observed = a.mode === 'observe' || b.mode === 'observe' ? ' One of them is only observed, so this is recorded, not refused.' : '';
+  return {
+    key,
+    modeA: mine.mode,
+    modeB: other.mode,
+    resourceA: a.resource,
+    resourceB: b.resource,
+    ruleA: a.impliedBy,
+    ruleB: b.impliedBy,
+    message: `${inWords(a)} and ${inWords(b)} ${where} (${mine.mode} against ${other.mode}).${observed}`,
+  };
+}
+
+/** An entry in words: `the write to "release/prod-eu" (by implies[0])`. */
+export function inWords(entry: Pick<ExpandedEntry, 'access' | 'exclusive' | 'scope' | 'resource' | 'impliedBy'>): string {
+  const how = entry.access === 'write' ? (entry.exclusive ? 'the write to' : 'the optimistic write to') : entry.access === 'stable_read' ? 'the stable read of' : 'the read of';
+  const below = entry.scope === 'subtree' ? ' and all below it' : '';
+  return `${how} ${quoted(entry.resource)}${below}${entry.impliedBy === '' ? '' : ` (by ${entry.impliedBy})`}`;
 }

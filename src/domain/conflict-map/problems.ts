@@ -26,10 +26,10 @@ export function listed(texts: readonly string[], none = 'none'): string {
   return words.length === 1 ? (words[0] as string) : `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
 }
 
-/** `; did you mean "x"?` when one of the known names is close enough to be meant. */
+/** Ends a sentence: `; did you mean "x"?` when one of the known names is close enough to be meant, else a full stop. */
 export function didYouMean(name: string, known: Iterable<string>): string {
   const best = closest(name, known);
-  return best === null ? '' : `; did you mean ${quoted(best)}?`;
+  return best === null ? '.' : `; did you mean ${quoted(best)}?`;
 }
 
 /** The known name that differs least, if it differs by a third of its letters at most. */

@@ -1,7 +1,7 @@
 import { type AppendBatch, type AppendResult, type Gate, StoreError } from '../store.js';
 import type { Session } from './connections.js';
-import { isLostRace, toStoreError } from './errors.js';
-import { type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
+import { isLostRace, isReadOnly, toStoreError } from './errors.js';
+import { type GateReader, type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
 import { leaseColumns, writeSetColumns } from './lease-rows.js';
 import { eventColumns, type KeyRow, keyColumns, keyFromRow, mapVersionColumns, runColumns, unmatchedColumns } from './rows.js';
 import { type SqlValue, type Statement, statement } from './statement.js';
@@ -195,6 +195,12 @@ interface AppendRow extends GateRow {
   readonly known: string | null;
 }
 
+/** What a store remembers from one append to the next. */
+export interface AppendContext {
+  readonly gates: GateReader;
+  readonly memory: WriteSetMemory;
+}
+
 /**
  * Sends the batch. `exclusive`: this transaction holds the namespace's lock alone. Throws StoreErrors; a lost race is
  * the outcome `stale` without a gate.
@@ -202,7 +208,7 @@ interface AppendRow extends GateRow {
 export async function append(
   session: Session,
   batch: AppendBatch,
-  memory: WriteSetMemory,
+  { gates, memory }: AppendContext,
   exclusive: boolean,
 ): Promise<AppendResult> {
   checkBatch(batch);
@@ -212,7 +218,9 @@ export async function append(
     rows = await session.query<AppendRow>(appendStatement(parts), values);
   } catch (error) {
     if (isLostRace(error)) return { outcome: 'stale', gate: null };
-    throw toStoreError(error, 'write');
+    if (isReadOnly(error) && !exclusive) return refusedByStandby(session, batch.namespace, gates, error);
+    // Inside a transaction nothing is committed, whatever was lost.
+    throw toStoreError(error, exclusive ? 'read' : 'write');
   }
   const warning = session.warning();
   if (warning !== null) {
@@ -224,6 +232,23 @@ export async function append(
   // Inside the exclusive transaction nothing is committed yet; its caller remembers.
   if (result.outcome === 'appended' && !exclusive) memory.stored(batch.namespace, batch.leases);
   return result;
+}
+
+/**
+ * A server in recovery refuses the statement as a whole, before its gate could say so; another read-only one (by its
+ * settings) is the same database and will take writes again.
+ */
+async function refusedByStandby(
+  session: Session,
+  namespace: string,
+  gates: GateReader,
+  error: unknown,
+): Promise<AppendResult> {
+  const gate = await gates.read(session, namespace).catch((failure: unknown) => {
+    throw toStoreError(failure, 'read');
+  });
+  if (gate.inRecovery) return { outcome: 'identity', gate };
+  throw toStoreError(error, 'write');
 }
 
 /** In this order: a later answer means nothing when an earlier one holds. */

@@ -15,7 +15,7 @@ export interface ConnectionOptions {
   readonly maxConnections: number;
   /** How long a new or a free connection may take. */
   readonly connectTimeoutMs: number;
-  /** How long the answer to a statement may take before the connection is given up. */
+  /** How long the answer to a short statement may take before the connection is given up. */
   readonly answerTimeoutMs: number;
   readonly log: (line: string) => void;
 }
@@ -53,7 +53,11 @@ const MAX_LONG = 4;
 export function connect(options: ConnectionOptions): Connections {
   const long = Math.max(1, Math.min(MAX_LONG, Math.floor(options.maxConnections / 3)));
   const short = Math.max(1, options.maxConnections - long);
-  const pools = [makePool(options, short), makePool(options, long)] as const;
+  const pools = [
+    makePool(options, short, options.answerTimeoutMs),
+    // The server's own statement_timeout, see migrate.ts.
+    makePool(options, long, Math.max(options.answerTimeoutMs, 60_000)),
+  ] as const;
   let closed: Promise<void> | undefined;
   return {
     short: makeLane(pools[0], options.prepared),
@@ -77,12 +81,12 @@ export function clientConfig(url: string): pg.ClientConfig {
   return { connectionString: url, types: { getTypeParser }, application_name: 'writ', keepAlive: true };
 }
 
-function makePool(options: ConnectionOptions, max: number): pg.Pool {
+function makePool(options: ConnectionOptions, max: number, answerTimeoutMs: number): pg.Pool {
   const pool = new pg.Pool({
     ...clientConfig(options.url),
     max,
     connectionTimeoutMillis: options.connectTimeoutMs,
-    query_timeout: options.answerTimeoutMs,
+    query_timeout: answerTimeoutMs,
     idleTimeoutMillis: 60_000,
   });
   // An idle connection died, say with its server: the pool has removed it already, the next one is made anew.

@@ -22,6 +22,11 @@ export function isLostRace(error: unknown): boolean {
   }
 }
 
+/** The server, or the session, takes no writes: a standby, or default_transaction_read_only. */
+export function isReadOnly(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '25006';
+}
+
 /** What the caller is told; the driver's error stays the cause, and never carries the password. */
 export function toStoreError(error: unknown, phase: Phase): StoreError {
   if (error instanceof StoreError) return error;
@@ -58,7 +63,7 @@ function kindOfAnswer(error: pg.DatabaseError, phase: Phase): StoreErrorKind {
     case '55': // object in use, lock not available
       return 'unavailable';
     default:
-      return code === '25006' ? 'read_only' : 'bug';
+      return isReadOnly(error) ? 'read_only' : 'bug';
   }
 }
 

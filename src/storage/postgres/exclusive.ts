@@ -1,8 +1,8 @@
 import { type AppendBatch, type AppendResult, type EventRecord, type Gate, StoreError } from '../store.js';
-import { append } from './append.js';
+import { type AppendContext, append } from './append.js';
 import type { Lane, Session } from './connections.js';
 import { isLostRace, toStoreError } from './errors.js';
-import { type GateReader, LOCK_CLASS, lockKey } from './gate.js';
+import { LOCK_CLASS, lockKey } from './gate.js';
 import { readTail } from './read.js';
 import { statement } from './statement.js';
 import type { WriteSetMemory } from './write-set-memory.js';
@@ -25,12 +25,6 @@ const LOCK = statement('lock_namespace', `SELECT pg_advisory_xact_lock(${LOCK_CL
 
 const TAIL_PAGE = 1_000;
 
-export interface ExclusiveContext {
-  readonly lane: Lane;
-  readonly gates: GateReader;
-  readonly memory: WriteSetMemory;
-}
-
 /** What an attempt came to, with whether its transaction may be committed. */
 type Attempt =
   | { readonly kind: 'locked_out' }
@@ -39,12 +33,13 @@ type Attempt =
   | { readonly kind: 'ready'; readonly result: AppendResult; readonly batch: AppendBatch };
 
 export async function appendExclusively(
-  context: ExclusiveContext,
+  lane: Lane,
+  context: AppendContext,
   namespace: string,
   after: number,
   decide: (tail: readonly EventRecord[], gate: Gate) => AppendBatch | null,
 ): Promise<AppendResult | null> {
-  return context.lane.write(async (session) => {
+  return lane.write(async (session) => {
     const attempt = await tryUnderLock(session, context, namespace, after, decide);
     if (attempt.kind === 'ready') return commit(session, context.memory, attempt.batch, attempt.result);
     await session.command('ROLLBACK').catch((error: unknown) => {
@@ -63,7 +58,7 @@ export async function appendExclusively(
 
 async function tryUnderLock(
   session: Session,
-  { gates, memory }: ExclusiveContext,
+  context: AppendContext,
   namespace: string,
   after: number,
   decide: (tail: readonly EventRecord[], gate: Gate) => AppendBatch | null,
@@ -75,14 +70,14 @@ async function tryUnderLock(
     await session.query(LOCK, { lock_key: lockKey(namespace) });
     // Statements of their own: the snapshot of the one that waited is older than the lock it got.
     tail = await wholeTail(session, namespace, after);
-    gate = await gates.read(session, namespace);
+    gate = await context.gates.read(session, namespace);
   } catch (error) {
     if (isLostRace(error)) return { kind: 'locked_out' };
     throw toStoreError(error, 'read');
   }
   const batch = await decideOrRollBack(session, () => decide(tail, gate));
   if (batch === null) return { kind: 'nothing' };
-  const result = await append(session, batch, memory, true);
+  const result = await append(session, batch, context, true);
   return result.outcome === 'appended' ? { kind: 'ready', result, batch } : { kind: 'refused', result };
 }
 

@@ -1,6 +1,7 @@
 import type { Access, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../../domain/entry.js';
 import type { EndReason, Lease, LeaseEntry, LeaseState, Waiting } from '../../domain/lease.js';
 import type { Micros } from '../../domain/time.js';
+import { StoreError } from '../store.js';
 
 /**
  * Leases as rows. Of the write set, `request`, `entries` and `rule_locks` are JSON in a compact form: arrays by
@@ -173,6 +174,10 @@ function packEntries(entries: readonly LeaseEntry[]): unknown[] {
 }
 
 function packEntry(entry: LeaseEntry, actions: number): unknown[] {
+  // JSON would write NaN as null, and no column checks what is inside.
+  if (!Number.isSafeInteger(entry.token)) {
+    throw new StoreError('bad_data', `the token of ${entry.resource} is not an exact integer: ${entry.token}`);
+  }
   return trimmed(
     [
       entry.resource,

@@ -63,6 +63,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   const hints = notify ? createHints(url, short, log) : NO_HINTS;
   const gates = new GateReader();
   const memory = createWriteSetMemory();
+  const context = { gates, memory };
   const knownReplicas = new Set<string>();
   let closed: Promise<void> | undefined;
 
@@ -74,9 +75,9 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
   return {
     readGate: (namespace) => short.read((session) => gates.read(session, namespace)),
     append: async (batch) =>
-      announced(batch.namespace, await short.write((session) => append(session, batch, memory, false))),
+      announced(batch.namespace, await short.write((session) => append(session, batch, context, false))),
     appendExclusively: async (namespace, after, decide) =>
-      announced(namespace, await appendExclusively({ lane: short, gates, memory }, namespace, after, decide)),
+      announced(namespace, await appendExclusively(short, context, namespace, after, decide)),
     readTail: (namespace, after, limit) => short.read((session) => readTail(session, namespace, after, limit)),
     readEvent: (namespace, revision) => short.read((session) => readEvent(session, namespace, revision)),
     async loadSnapshot(namespace) {

@@ -106,8 +106,9 @@ async function searchOnce(session: Session, namespace: string, filter: EventFilt
     ['resource', 'e.resources @> ARRAY[$resource::text]', filter.resource],
     [
       'request_id',
-      `e.revision IN (SELECT q.revision FROM writ.event_request AS q
-         WHERE q.namespace = $namespace AND q.request_id = $request_id::text)`,
+      // As an array, so that its few revisions are looked up, and the log is not walked in search of them.
+      `e.revision = ANY (ARRAY(SELECT q.revision FROM writ.event_request AS q
+         WHERE q.namespace = $namespace AND q.request_id = $request_id::text))`,
       filter.requestId,
     ],
   ];

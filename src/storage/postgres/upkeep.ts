@@ -37,7 +37,8 @@ export async function heartbeat(session: Session, replicaId: string, first: bool
 /**
  * One bounded portion, the longest ended first. SKIP LOCKED: two replicas that purge at once share the work instead of
  * waiting for each other. A run with a lease that has not ended stays, whatever its own row says. Keys that belong to no
- * run go by their age.
+ * run go by their age. Ids are handed on as arrays: an index is then the only way to look them up, while a join could be
+ * planned as a scan of everything that the namespace has.
  */
 const PURGE = statement(
   'purge',
@@ -49,19 +50,23 @@ WITH gone AS MATERIALIZED (
       WHERE l.namespace = r.namespace AND l.run_id = r.run_id AND l.state <> 'ended')
   ORDER BY r.ended_at_us LIMIT $limit::bigint FOR UPDATE SKIP LOCKED
 ), leases AS (
-  DELETE FROM writ.lease AS l USING gone WHERE l.namespace = $namespace AND l.run_id = gone.run_id RETURNING l.lease_id
+  DELETE FROM writ.lease AS l
+  WHERE l.namespace = $namespace AND l.run_id = ANY (ARRAY(SELECT gone.run_id FROM gone)) RETURNING l.lease_id
 ), write_sets AS (
-  DELETE FROM writ.lease_write_set AS w USING leases WHERE w.namespace = $namespace AND w.lease_id = leases.lease_id
+  DELETE FROM writ.lease_write_set AS w
+  WHERE w.namespace = $namespace AND w.lease_id = ANY (ARRAY(SELECT leases.lease_id FROM leases))
 ), keys AS (
-  DELETE FROM writ.key_binding AS k USING gone WHERE k.namespace = $namespace AND k.run_id = gone.run_id
+  DELETE FROM writ.key_binding AS k
+  WHERE k.namespace = $namespace AND k.run_id = ANY (ARRAY(SELECT gone.run_id FROM gone))
 ), loose_keys AS (
-  DELETE FROM writ.key_binding AS k USING (
-    SELECT b.scope, b.key FROM writ.key_binding AS b
+  DELETE FROM writ.key_binding AS k
+  WHERE k.ctid = ANY (ARRAY(
+    SELECT b.ctid FROM writ.key_binding AS b
     WHERE b.namespace = $namespace AND b.run_id = '' AND b.bound_at_us < $before_us
-    ORDER BY b.bound_at_us LIMIT $limit) AS old
-  WHERE k.namespace = $namespace AND k.scope = old.scope AND k.key = old.key
+    ORDER BY b.bound_at_us LIMIT $limit))
 ), runs AS (
-  DELETE FROM writ.run AS r USING gone WHERE r.namespace = $namespace AND r.run_id = gone.run_id RETURNING 1
+  DELETE FROM writ.run AS r
+  WHERE r.namespace = $namespace AND r.run_id = ANY (ARRAY(SELECT gone.run_id FROM gone)) RETURNING 1
 )
 SELECT count(*) AS purged FROM runs`,
 );

@@ -65,7 +65,9 @@ async function* inParts(batches: AsyncIterable<readonly EventRecord[]>): AsyncGe
 
 /** About as much as the event takes on the wire. */
 function sizeOf(record: EventRecord): number {
-  return 400 + Buffer.byteLength(record.body) + record.resources.reduce((sum, resource) => sum + resource.length * 2, 0);
+  return (
+    400 + Buffer.byteLength(record.body) + record.resources.reduce((sum, resource) => sum + resource.length * 2, 0)
+  );
 }
 
 function toEvent(record: EventRecord): wire.Event {

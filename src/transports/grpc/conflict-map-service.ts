@@ -48,7 +48,10 @@ function documents(handler: CallHandler): Documents {
       };
     }),
     validateConflictMap: handler.unary('ConflictMapService/ValidateConflictMap', async (api, call, request) => {
-      const { valid, problems } = await api.validateConflictMap(call, { document: request.document, fileName: request.fileName });
+      const { valid, problems } = await api.validateConflictMap(call, {
+        document: request.document,
+        fileName: request.fileName,
+      });
       return { valid, problems: problems.map(toProblem) };
     }),
     previewConflictMap: handler.unary('ConflictMapService/PreviewConflictMap', async (api, call, request) => {
@@ -123,7 +126,12 @@ function toMap(map: MapVersion | null): Omit<wire.GetConflictMapResponse, 'logRe
 }
 
 function toVersion(map: MapVersion): wire.ConflictMapVersion {
-  return { version: BigInt(map.version), author: map.author, reason: map.reason, createdAt: toTimestamp(map.createdAt) };
+  return {
+    version: BigInt(map.version),
+    author: map.author,
+    reason: map.reason,
+    createdAt: toTimestamp(map.createdAt),
+  };
 }
 
 function toUnmatched(seen: UnmatchedResource): wire.UnmatchedResource {

@@ -1,5 +1,5 @@
 import type { Access, Scope } from '../../domain/entry.js';
-import { type Violation, invalidArgument } from '../../domain/fault.js';
+import { invalidArgument, type Violation } from '../../domain/fault.js';
 import type { FenceReason } from '../../domain/fence.js';
 import type { EndReason, LeaseState } from '../../domain/lease.js';
 import type { RefusalKind } from '../../domain/refusal.js';
@@ -7,9 +7,9 @@ import type { RunState } from '../../domain/run.js';
 import type { Micros } from '../../domain/time.js';
 import type { Duration } from '../../gen/google/protobuf/duration.js';
 import type { Timestamp } from '../../gen/google/protobuf/timestamp.js';
+import * as map from '../../gen/writ/v1/conflict_map_service.js';
 import * as fence from '../../gen/writ/v1/fence_service.js';
 import * as lease from '../../gen/writ/v1/lease_service.js';
-import * as map from '../../gen/writ/v1/conflict_map_service.js';
 import * as run from '../../gen/writ/v1/run_service.js';
 import * as types from '../../gen/writ/v1/types.js';
 import type { OnLiveConflict, Page, ReleaseOutcome } from '../../services/api.js';
@@ -270,7 +270,8 @@ export class RequestReader {
 
   page(value: types.PageRequest | undefined, field: string): Page {
     const size = value?.pageSize ?? 0;
-    if (size > MAX_PAGE_SIZE) this.wrong(`${field}.page_size`, `must be 1 to ${MAX_PAGE_SIZE}, or 0 for ${DEFAULT_PAGE_SIZE}`);
+    if (size > MAX_PAGE_SIZE)
+      this.wrong(`${field}.page_size`, `must be 1 to ${MAX_PAGE_SIZE}, or 0 for ${DEFAULT_PAGE_SIZE}`);
     return { size: size === 0 ? DEFAULT_PAGE_SIZE : size, token: value?.pageToken ?? '' };
   }
 

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import {
+  type handleServerStreamingCall,
+  type handleUnaryCall,
   type Metadata,
   type ServerUnaryCall,
   type ServerWritableStream,
-  type handleServerStreamingCall,
-  type handleUnaryCall,
   status,
 } from '@grpc/grpc-js';
 import type { Principal } from '../../auth/principal.js';
-import { type Method, authorize } from '../../auth/roles.js';
+import { authorize, type Method } from '../../auth/roles.js';
 import type { Authenticator } from '../../auth/tokens.js';
 import { Fault } from '../../domain/fault.js';
 import { monotonicMicros, wallClockMicros } from '../../platform/clock.js';
@@ -17,7 +17,7 @@ import type { Metrics } from '../../platform/metrics.js';
 import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
 import type { RateLimiter } from './rate-limit.js';
-import { type WireStatus, toWireStatus } from './status.js';
+import { toWireStatus, type WireStatus } from './status.js';
 
 /** What there is once the coordinator has started. */
 export interface Serving {
@@ -92,7 +92,10 @@ export class CallHandler {
   }
 
   /** A handler for an RPC that streams its answer; waits whenever the caller does not keep up. */
-  stream<Request, Response>(method: Method, work: StreamWork<Request, Response>): handleServerStreamingCall<Request, Response> {
+  stream<Request, Response>(
+    method: Method,
+    work: StreamWork<Request, Response>,
+  ): handleServerStreamingCall<Request, Response> {
     return (surface) => {
       const call = new Call(method, surface, (failure) => {
         this.#failed(call, surface.request, failure, (error) => surface.emit('error', error));
@@ -152,7 +155,12 @@ export class CallHandler {
     this.#active.delete(call);
     const micros = monotonicMicros() - call.startedAt;
     this.#options.metrics.rpcEnded(call.method, status[code], micros);
-    const attributes = { 'rpc.system': 'grpc', 'rpc.method': call.method, 'rpc.grpc.status_code': code, 'writ.request_id': call.requestId };
+    const attributes = {
+      'rpc.system': 'grpc',
+      'rpc.method': call.method,
+      'rpc.grpc.status_code': code,
+      'writ.request_id': call.requestId,
+    };
     call.span.end(attributes, OUR_TROUBLE.has(code) || code === status.UNAVAILABLE);
     const level = levelOf(call.method, code);
     const { log } = this.#options;
@@ -226,7 +234,11 @@ export class Call implements CallContext {
   ) {
     const given = single(surface.metadata, 'x-request-id');
     this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
-    this.span = startServerSpan(`writ.v1.${method}`, single(surface.metadata, 'traceparent'), single(surface.metadata, 'tracestate'));
+    this.span = startServerSpan(
+      `writ.v1.${method}`,
+      single(surface.metadata, 'traceparent'),
+      single(surface.metadata, 'tracestate'),
+    );
   }
 
   get principal(): Principal {
@@ -331,9 +343,10 @@ function levelOf(method: Method, code: status): 'debug' | 'info' | 'error' {
 /** Run and lease of a request, as far as it names them; of a lease id only the part that may be logged. */
 function idsOf(request: unknown): Record<string, string> {
   const { namespace, runId, leaseId } = request as { namespace?: unknown; runId?: unknown; leaseId?: unknown };
-  const ids: Record<string, string> = {};
-  if (typeof namespace === 'string' && namespace !== '') ids['namespace'] = namespace.slice(0, 64);
-  if (typeof runId === 'string' && runId !== '') ids['run_id'] = runId.slice(0, 64);
-  if (typeof leaseId === 'string' && leaseId !== '') ids['lease_id'] = shortLeaseId(leaseId);
-  return ids;
+  const named = (value: unknown): value is string => typeof value === 'string' && value !== '';
+  return {
+    ...(named(namespace) ? { namespace: namespace.slice(0, 64) } : {}),
+    ...(named(runId) ? { run_id: runId.slice(0, 64) } : {}),
+    ...(named(leaseId) ? { lease_id: shortLeaseId(leaseId) } : {}),
+  };
 }

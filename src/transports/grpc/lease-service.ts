@@ -56,7 +56,10 @@ export function leaseService(handler: CallHandler, views: RefusalViews): wire.Le
       return { leases, nextPageToken: value.nextToken, logRevision: BigInt(revision) };
     }),
     previewWriteSet: handler.unary('LeaseService/PreviewWriteSet', async (api, call, { request }) => {
-      const { value, revision } = await api.previewWriteSet(call.within(request?.namespace ?? ''), fromPreview(request));
+      const { value, revision } = await api.previewWriteSet(
+        call.within(request?.namespace ?? ''),
+        fromPreview(request),
+      );
       const { lease, refusal } = value;
       return {
         outcome:
@@ -122,7 +125,11 @@ function fromTask(task: wire.TaskCall | undefined): TaskCall | null {
   return task === undefined ? null : { name: task.name, parameters: task.parameters };
 }
 
-function toOutcome(answer: At<AcquireOutcome>, call: Call, views: RefusalViews): wire.AcquireWriteSetResponse['outcome'] {
+function toOutcome(
+  answer: At<AcquireOutcome>,
+  call: Call,
+  views: RefusalViews,
+): wire.AcquireWriteSetResponse['outcome'] {
   const { value, now } = answer;
   switch (value.kind) {
     case 'lease':
@@ -148,7 +155,8 @@ function fromRenewals(renewals: readonly wire.Renewal[]): RenewalInput[] {
 function toRenewalResult(outcome: RenewalOutcome, now: Micros, call: Call, views: RefusalViews): wire.RenewalResult {
   const { leaseId, lease, refusal } = outcome;
   if (lease !== null) return { leaseId, outcome: { $case: 'lease', value: toLease(lease, now) } };
-  if (refusal !== null) return { leaseId, outcome: { $case: 'refusal', value: views.refusal(refusal, call.principal) } };
+  if (refusal !== null)
+    return { leaseId, outcome: { $case: 'refusal', value: views.refusal(refusal, call.principal) } };
   throw new Error('a renewal without outcome');
 }
 

@@ -33,7 +33,8 @@ export function createRateLimiter(callsPerSecond: number, now: () => number = mo
       const refill = ((at - bucket.refilledAt) * callsPerSecond) / 1e6;
       bucket.tokens = Math.min(callsPerSecond, bucket.tokens + refill);
       bucket.refilledAt = at;
-      if (bucket.tokens < 1) throw rateLimited(callsPerSecond, Math.ceil(((1 - bucket.tokens) * 1000) / callsPerSecond));
+      if (bucket.tokens < 1)
+        throw rateLimited(callsPerSecond, Math.ceil(((1 - bucket.tokens) * 1000) / callsPerSecond));
       bucket.tokens -= 1;
     },
   };

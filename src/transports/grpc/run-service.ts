@@ -26,7 +26,9 @@ export function runService(handler: CallHandler): wire.RunServiceServer {
       const state = reader.runState(request.state, 'state');
       reader.done();
       const { runId, reason, idempotencyKey } = request;
-      return toRunAnswer(await api.updateRunState(call.within(request.namespace), { runId, state, reason, idempotencyKey }));
+      return toRunAnswer(
+        await api.updateRunState(call.within(request.namespace), { runId, state, reason, idempotencyKey }),
+      );
     }),
     stopRun: handler.unary('RunService/StopRun', async (api, call, request) => {
       const input = { runId: request.runId, reason: request.reason };
@@ -43,7 +45,11 @@ export function runService(handler: CallHandler): wire.RunServiceServer {
       const { principal, resource, all, reason, idempotencyKey } = request;
       const input = { principal, resource, all, reason, idempotencyKey };
       const { value, revision } = await api.stopRuns(call.within(request.namespace), input);
-      return { runs: value.runs.map(toRun), effectiveAt: toTimestamp(value.effectiveAt), logRevision: BigInt(revision) };
+      return {
+        runs: value.runs.map(toRun),
+        effectiveAt: toTimestamp(value.effectiveAt),
+        logRevision: BigInt(revision),
+      };
     }),
   };
 }

@@ -20,7 +20,7 @@ import { LeaseServiceService } from '../../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../../gen/writ/v1/namespace_service.js';
 import { RunServiceService } from '../../gen/writ/v1/run_service.js';
 import type { Limits } from '../../platform/config.js';
-import { EXIT, StartError, endsWithin } from '../../platform/lifecycle.js';
+import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { auditService } from './audit-service.js';
@@ -32,7 +32,7 @@ import { namespaceService } from './namespace-service.js';
 import { createRateLimiter } from './rate-limit.js';
 import { runService } from './run-service.js';
 import { toWireStatus } from './status.js';
-import { type BlockerNamer, RefusalViews, createBlockerNamer } from './views.js';
+import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js';
 
 /**
  * The gRPC server: all services, health and reflection.
@@ -132,7 +132,11 @@ export class GrpcServer {
     const patience = Math.max(0, withinMs - CUT_OFF_GRACE_MS);
     if (await endsWithin(drained, patience)) return;
     const cut = this.#handler.cutOff(
-      new Fault('unavailable', 'SHUTTING_DOWN', 'this coordinator is shutting down; call again, with the same key where the call has one'),
+      new Fault(
+        'unavailable',
+        'SHUTTING_DOWN',
+        'this coordinator is shutting down; call again, with the same key where the call has one',
+      ),
     );
     if (cut > 0) log.warn({ calls: cut }, 'calls cut off at the shutdown deadline');
     if (await endsWithin(drained, Math.min(CUT_OFF_GRACE_MS, withinMs))) return;

@@ -54,7 +54,7 @@ export function toWireStatus(error: unknown, requestId: string): WireStatus {
   const message =
     fault === null || faultClass === 'internal'
       ? `internal error; the coordinator's log has the cause under request id ${requestId}`
-      : fit(fault.message, MAX_MESSAGE_SENT_CHARS);
+      : cutToFit(fault.message, MAX_MESSAGE_SENT_CHARS);
   const metadata = new Metadata();
   metadata.set('x-request-id', requestId);
   metadata.set('grpc-status-details-bin', encodeDetails({ code, message, reason, requestId, fault, faultClass }));
@@ -80,9 +80,7 @@ function encodeDetails({ code, message, reason, requestId, fault, faultClass }: 
   // What an internal fault knows is for the log alone.
   const told = faultClass === 'internal' ? {} : (fault?.details.metadata ?? {});
   for (const [key, value] of Object.entries(told)) facts[key] = value.slice(0, MAX_METADATA_VALUE_CHARS);
-  const details = [
-    any('google.rpc.ErrorInfo', ErrorInfo.encode({ reason, domain: DOMAIN, metadata: facts }).finish()),
-  ];
+  const details = [any('google.rpc.ErrorInfo', ErrorInfo.encode({ reason, domain: DOMAIN, metadata: facts }).finish())];
   const retryMs = retryAfterMs(fault, faultClass);
   if (retryMs !== undefined) {
     details.push(any('google.rpc.RetryInfo', RetryInfo.encode({ retryDelay: toDuration(retryMs * 1000) }).finish()));
@@ -112,7 +110,7 @@ function fitViolations(violations: readonly Violation[], bytes: number): FieldVi
   const fitting: FieldViolation[] = [];
   let left = bytes;
   for (const { field, description } of violations) {
-    const text = fit(description, 600);
+    const text = cutToFit(description, 600);
     left -= Buffer.byteLength(field) + Buffer.byteLength(text) + 12;
     if (left < 100 && fitting.length > 0) {
       fitting.push(fieldViolation('', `and ${violations.length - fitting.length} more`));
@@ -128,7 +126,7 @@ function fieldViolation(field: string, description: string): FieldViolation {
 }
 
 /** The text, cut where it would be longer than this once it is percent-encoded; a lone surrogate is replaced. */
-function fit(text: string, maxSentChars: number): string {
+function cutToFit(text: string, maxSentChars: number): string {
   // encodeURI refuses lone surrogates, which a message cut in the middle may end in.
   const whole = text.slice(0, maxSentChars).replace(/\p{Surrogate}/gu, '\uFFFD');
   if (whole.length === text.length && encodeURI(whole).length <= maxSentChars) return whole;

@@ -1,8 +1,8 @@
 import { createHmac } from 'node:crypto';
-import { seesOtherRuns } from '../../auth/roles.js';
 import type { Principal } from '../../auth/principal.js';
+import { seesOtherRuns } from '../../auth/roles.js';
 import type { ExpandedEntry, RequestedEntry } from '../../domain/entry.js';
-import { type Lease, endsAt } from '../../domain/lease.js';
+import { endsAt, type Lease } from '../../domain/lease.js';
 import type { Blocker, Refusal } from '../../domain/refusal.js';
 import type { Micros } from '../../domain/time.js';
 import type * as lease from '../../gen/writ/v1/lease_service.js';

@@ -6,7 +6,7 @@ import { bodyLimit } from 'hono/body-limit';
 import { METRICS_ROLES, requireRole } from '../../auth/roles.js';
 import type { Authenticator } from '../../auth/tokens.js';
 import { Fault } from '../../domain/fault.js';
-import { EXIT, StartError, endsWithin } from '../../platform/lifecycle.js';
+import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 
@@ -106,8 +106,10 @@ export function createApp(options: HttpServerOptions): Hono {
       c.header('www-authenticate', 'Bearer realm="writ"');
       return problem(c, 401, error.reason, error.message);
     }
-    if (error instanceof Fault && error.faultClass === 'permission_denied') return problem(c, 403, error.reason, error.message);
-    if (error instanceof Fault && error.faultClass === 'unavailable') return problem(c, 503, error.reason, error.message);
+    if (error instanceof Fault && error.faultClass === 'permission_denied')
+      return problem(c, 403, error.reason, error.message);
+    if (error instanceof Fault && error.faultClass === 'unavailable')
+      return problem(c, 503, error.reason, error.message);
     options.log.error({ err: error, path: c.req.path }, 'http request failed');
     return problem(c, 500, 'INTERNAL', 'internal error; the coordinator has logged the cause');
   });

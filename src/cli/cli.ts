@@ -1,0 +1,194 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Command, CommanderError } from 'commander';
+import { connectWrit, type WritClient } from '../clients/common/connect.js';
+import { WritError } from '../clients/common/errors.js';
+import { LeaseLostError, RefusedError } from '../clients/runner/errors.js';
+import type { ClientConfig, Environment } from './environment.js';
+import { EXIT } from './exit-codes.js';
+import type { Output } from './output.js';
+
+/** A role whose dev token a command takes when it was given none. */
+export type Role = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'auditor';
+
+/** Options that every command takes. */
+export interface GlobalOptions {
+  readonly endpoint?: string;
+  readonly tokenFile?: string;
+  readonly as?: Role;
+  readonly namespace?: string;
+  readonly json?: boolean;
+  /** Milliseconds. */
+  readonly timeout?: number;
+}
+
+/** Ends a command with this code and these words. */
+export class CliError extends Error {
+  override readonly name = 'CliError';
+  constructor(
+    readonly exitCode: number,
+    message: string,
+    /** What to do about it. */
+    readonly hint = '',
+  ) {
+    super(message);
+  }
+}
+
+/** What the commands need of the outside; tests put in their own. */
+export interface Cli {
+  readonly env: Environment;
+  readonly config: ClientConfig;
+  readonly out: Output;
+  readonly stdin: () => Promise<string>;
+  readonly connect: typeof connectWrit;
+}
+
+/** One command under way. */
+export interface Invocation<O> {
+  readonly cli: Cli;
+  readonly out: Output;
+  readonly options: O & GlobalOptions;
+  readonly args: readonly string[];
+  readonly namespace: string;
+  /** A client with the token given, else with the dev token of this role. Closed when the command ends. */
+  client(role: Role): Promise<WritClient>;
+}
+
+/** Runs `work` when the command is called; what it returns is the exit code. */
+export function action<O>(command: Command, cli: Cli, work: (invocation: Invocation<O>) => Promise<number>): Command {
+  return command.action(async () => {
+    const options = command.optsWithGlobals<O & GlobalOptions>();
+    cli.out.json = options.json === true;
+    const clients = new Map<Role, WritClient>();
+    const client = async (role: Role): Promise<WritClient> => {
+      const open = clients.get(role) ?? (await connectAs(cli, options, role));
+      clients.set(role, open);
+      return open;
+    };
+    const namespace = options.namespace ?? cli.config.namespace;
+    try {
+      exitCodes.set(command, await work({ cli, out: cli.out, options, args: command.args, namespace, client }));
+    } finally {
+      for (const one of clients.values()) one.close();
+    }
+  });
+}
+
+const exitCodes = new WeakMap<Command, number>();
+
+/** The code that the command which ran, somewhere below this one, ended with. */
+export function exitCodeOf(command: Command): number {
+  return exitCodes.get(command) ?? command.commands.map(exitCodeOf).find((code) => code !== EXIT.ok) ?? EXIT.ok;
+}
+
+async function connectAs(cli: Cli, options: GlobalOptions, role: Role): Promise<WritClient> {
+  const namespace = options.namespace ?? cli.config.namespace;
+  return cli.connect({
+    endpoint: options.endpoint ?? cli.config.endpoint,
+    token: await findToken(cli.config, options, role),
+    ...(namespace === '' ? {} : { namespace }),
+    ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
+  });
+}
+
+/** --token-file, WRIT_TOKEN, WRIT_TOKEN_FILE, and then the token that the embedded mode made for the role. */
+async function findToken(config: ClientConfig, options: GlobalOptions, role: Role): Promise<string> {
+  if (options.tokenFile !== undefined) return readToken(options.tokenFile);
+  if (options.as === undefined && config.token !== null) return config.token;
+  if (options.as === undefined && config.tokenFile !== null) return readToken(config.tokenFile);
+  const wanted = options.as ?? role;
+  const path = join(config.dataDir, 'dev-tokens.json');
+  const text = await readFile(path, 'utf8').catch(() => null);
+  const hint = `Give one with --token-file FILE or WRIT_TOKEN, or set WRIT_DATA_DIR to the data directory of the coordinator.`;
+  if (text === null) throw new CliError(EXIT.permission, `There is no token: ${path} cannot be read.`, hint);
+  const token = tokenOfRole(text, wanted);
+  if (token === null) throw new CliError(EXIT.permission, `${path} holds no token for the role ${wanted}.`, hint);
+  return token;
+}
+
+function tokenOfRole(text: string, role: Role): string | null {
+  try {
+    const tokens = JSON.parse(text) as Partial<Record<Role, unknown>>;
+    const token = tokens[role];
+    return typeof token === 'string' ? token : null;
+  } catch {
+    return null;
+  }
+}
+
+async function readToken(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((error: unknown) => {
+    throw new CliError(EXIT.usage, `The token file cannot be read: ${messageOf(error)}`);
+  });
+  const token = text.trim();
+  if (!/^[\x21-\x7e]+$/.test(token)) throw new CliError(EXIT.usage, `${path} must hold one token and nothing else.`);
+  return token;
+}
+
+/** Says what went wrong, and returns the exit code. */
+export function reportError(error: unknown, out: Output): number {
+  if (error instanceof CommanderError) return commanderExit(error);
+  const report = describe(error);
+  if (out.json) {
+    const { code, reason, message, hint, violations, metadata, requestId } = report;
+    out.note(JSON.stringify({ error: { code, reason, message, hint, violations, metadata, request_id: requestId }, exit_code: report.exit }));
+    return report.exit;
+  }
+  out.note(`${out.style('error', 'red')}: ${report.message}`);
+  for (const { field, description } of report.violations) out.note(`  ${field}: ${description}`);
+  if (report.hint !== '') out.note(report.hint);
+  if (report.requestId !== '') out.note(`(request id ${report.requestId}${report.reason === '' ? '' : `, ${report.reason}`})`);
+  return report.exit;
+}
+
+interface Report {
+  readonly exit: number;
+  readonly code: string;
+  readonly reason: string;
+  readonly message: string;
+  readonly hint: string;
+  readonly violations: readonly { readonly field: string; readonly description: string }[];
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly requestId: string;
+}
+
+function describe(error: unknown): Report {
+  const base: Report = { exit: EXIT.failure, code: '', reason: '', message: messageOf(error), hint: '', violations: [], metadata: {}, requestId: '' };
+  if (error instanceof CliError) return { ...base, exit: error.exitCode, hint: error.hint };
+  if (error instanceof RefusedError) return { ...base, exit: EXIT.refused };
+  if (error instanceof LeaseLostError) return { ...base, exit: EXIT.leaseLost, reason: error.reason };
+  if (!(error instanceof WritError)) return base;
+  // The fields are shown one by one; their text need not be repeated before.
+  const message = error.violations.length > 0 ? 'The request is not valid.' : error.message;
+  const { code, reason, violations, metadata, requestId } = error;
+  return { ...base, exit: EXIT_OF[code] ?? EXIT.failure, code, reason, message, hint: HINTS[code] ?? '', violations, metadata, requestId };
+}
+
+const EXIT_OF: Partial<Record<WritError['code'], number>> = {
+  INVALID_ARGUMENT: EXIT.usage,
+  OUT_OF_RANGE: EXIT.usage,
+  NOT_FOUND: EXIT.notFound,
+  UNAUTHENTICATED: EXIT.permission,
+  PERMISSION_DENIED: EXIT.permission,
+  UNAVAILABLE: EXIT.unavailable,
+  DEADLINE_EXCEEDED: EXIT.unavailable,
+  ABORTED: EXIT.refused,
+  ALREADY_EXISTS: EXIT.refused,
+  FAILED_PRECONDITION: EXIT.refused,
+  RESOURCE_EXHAUSTED: EXIT.refused,
+};
+
+const HINTS: Partial<Record<WritError['code'], string>> = {
+  UNAVAILABLE: 'Is the coordinator running? `writ doctor` looks; --endpoint or WRIT_ENDPOINT says where it is.',
+  UNAUTHENTICATED: 'The token is not known there. Is it the token of this coordinator?',
+};
+
+/** Help and version are no errors; everything else that commander finds is a wrong command line. */
+function commanderExit(error: CommanderError): number {
+  return ['commander.helpDisplayed', 'commander.version'].includes(error.code) ? EXIT.ok : EXIT.usage;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

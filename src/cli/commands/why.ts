@@ -1,0 +1,74 @@
+import type { Command } from 'commander';
+import { timestampMicros } from '../../clients/common/time.js';
+import type { Event } from '../../gen/writ/v1/audit_service.js';
+import { action, type Cli, CliError } from '../cli.js';
+import { eventJson } from '../event-form.js';
+import { EXIT } from '../exit-codes.js';
+import type { Output } from '../output.js';
+import { pages } from '../pages.js';
+import { momentText, several } from '../show.js';
+
+const ID = /^[0-9a-f]{32}$/;
+const MAX_EVENTS = 200;
+
+export function registerWhy(program: Command, cli: Cli): void {
+  const why = program
+    .command('why')
+    .argument('<id>', 'a request id; else the id of a lease or a run')
+    .description('say what happened to a request, from the log');
+  action(why, cli, async ({ out, args: [id = ''], client }) => {
+    const writ = await client('operator');
+    const search = (filter: object) =>
+      pages((page) => writ.audit.listEvents({ ...filter, page }), (answer) => answer.events, MAX_EVENTS);
+    let events = await search({ requestId: id });
+    if (events.length === 0 && ID.test(id)) events = await search({ leaseId: id });
+    if (events.length === 0 && ID.test(id)) events = await search({ runId: id });
+    if (events.length === 0) {
+      const hint = 'Checks that were allowed leave no event, and neither do calls that were refused as invalid.';
+      throw new CliError(EXIT.notFound, `The log has nothing by ${id}.`, hint);
+    }
+    out.result({ events: events.map(eventJson) }, () => {
+      for (const event of events) showEvent(out, event);
+      if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
+    });
+    return EXIT.ok;
+  });
+}
+
+/** One event in words: what, who, when, about what, and what its body says. */
+export function showEvent(out: Output, event: Event): void {
+  const time = timestampMicros(event.time);
+  out.line(`${out.style(event.kind.replaceAll('_', ' '), 'bold')}  revision ${event.revision}, ${time === undefined ? '' : momentText(time)}`);
+  out.facts([
+    ['  by', event.actor],
+    ['  run', event.runId],
+    ['  lease', event.leaseId],
+    ['  resources', several(event.resources, 8)],
+    ['  requests', several(event.requestIds, 4)],
+    ...bodyFacts(event.body).map(([name, value]) => [`  ${name}`, value] as const),
+  ]);
+  out.line();
+}
+
+/** Parts of a body that say something by themselves; the rest is in the export. */
+const TELLING = ['refusal', 'message', 'endReason', 'reason', 'state', 'purpose', 'why', 'version', 'blockers', 'denials'];
+
+function bodyFacts(body: string): [string, string][] {
+  const json = parse(body);
+  if (typeof json !== 'object' || json === null) return [];
+  const facts = json as Record<string, unknown>;
+  return TELLING.flatMap((name) => {
+    const value = facts[name];
+    if (value === undefined || value === null || value === '') return [];
+    const text = typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value);
+    return text === '[]' ? [] : [[name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), text]];
+  });
+}
+
+function parse(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

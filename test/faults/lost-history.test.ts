@@ -1,0 +1,160 @@
+import { cp, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import pg from 'pg';
+import { afterEach, expect, test } from 'vitest';
+import { SECOND } from '../../src/domain/time.js';
+import { acquireInput, as, check, createRun, eventually, freshKey, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import { makeTestDirectory } from '../support/global-setup.js';
+import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
+import { SIMPLE_MAP } from '../support/workload.js';
+
+// F13: an older state of the database is served. Lost history is noticed, no token is given twice, every old lease is
+// over, every run waits for an operator. The witness lives in `dataDir`, outside the database.
+
+let server: PrivatePostgres | undefined;
+const replicas: TestReplica[] = [];
+
+afterEach(async () => {
+  for (const replica of replicas.splice(0)) await replica.stop();
+  await server?.stop();
+  server = undefined;
+});
+
+async function replica(url: string, dataDir: string, env: Record<string, string> = {}): Promise<TestReplica> {
+  const started = await startReplica({ url, dataDir, env: { WRIT_MAX_CLOCK_SKEW: '0s', ...env } });
+  replicas.push(started);
+  return started;
+}
+
+async function sql(url: string, ...statements: string[]): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  try {
+    for (const statement of statements) await client.query(statement);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Everything that is promised after lost history, on a lease that was granted before it. */
+async function expectLost(now: TestReplica, before: { leaseId: string; runId: string; token: number }, survives: boolean): Promise<void> {
+  const verdict = await now.api.checkFence(as('target'), {
+    leaseId: before.leaseId,
+    presenterRunId: '',
+    writes: [{ resource: 'item/a', action: 'set', token: before.token, observedVersion: null }],
+    requestId: '',
+  });
+  expect(verdict.value.results[0]?.reason).toBe(survives ? 'database_changed' : 'unknown_lease');
+  if (survives) {
+    const { value: view } = await now.api.getRun(as('operator'), { runId: before.runId });
+    expect(view.run).toMatchObject({ state: 'blocked', blockCause: 'database_changed' });
+    const asked = await now.api.acquireWriteSet(as('runner'), acquireInput(before.runId, [write('item/a', 'set')]));
+    expect(asked.value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_blocked' } });
+    await expect(
+      now.api.updateRunState(as('runner'), { runId: before.runId, state: 'active', reason: '', idempotencyKey: freshKey() }),
+    ).rejects.toMatchObject({ reason: 'RUN_BLOCKED' });
+    await now.api.updateRunState(as('operator'), { runId: before.runId, state: 'active', reason: 'checked', idempotencyKey: freshKey() });
+  }
+  const run = survives ? before.runId : await createRun(now.api);
+  const after = await granted(now.api, run, [write('item/a', 'set')]);
+  expect(after.entries[0]?.token).toBeGreaterThan(before.token);
+}
+
+async function hold(on: TestReplica): Promise<{ leaseId: string; runId: string; token: number }> {
+  const lease = await granted(on.api, await createRun(on.api), [write('item/a', 'set')], { ttl: 300 * SECOND });
+  return { leaseId: lease.leaseId, runId: lease.runId, token: lease.entries[0]?.token ?? 0 };
+}
+
+test('a plain restart of the database with an unbroken log ends nothing', async () => {
+  server = await startPrivatePostgres();
+  const dataDir = await makeTestDirectory('witness');
+  const running = await replica(server.url, dataDir);
+  await putMap(running.api, SIMPLE_MAP);
+  const lease = await granted(running.api, await createRun(running.api), [write('item/a', 'set')], { ttl: 300 * SECOND });
+  await server.kill9();
+  await server.restart();
+  const verdict = await eventually(() => check(running.api, lease).catch((error) => ({ allowed: false, reason: String(error) })), (seen) => seen.allowed);
+  expect(verdict.reason).toBe('ok');
+});
+
+test('F3: a coordinator that restarts again and again never extends a lease of a dead holder', async () => {
+  server = await startPrivatePostgres();
+  const dataDir = await makeTestDirectory('witness');
+  let running = await replica(server.url, dataDir);
+  await putMap(running.api, SIMPLE_MAP);
+  const lease = await granted(running.api, await createRun(running.api), [write('item/a', 'set')], { ttl: 2 * SECOND });
+  for (let restarts = 0; restarts < 3; restarts += 1) {
+    await replicas.pop()?.stop();
+    running = await replica(server.url, dataDir);
+    const { value } = await running.api.getLease(as('operator'), { leaseId: lease.leaseId });
+    expect(value.expiresAt).toBe(lease.expiresAt);
+  }
+  expect((await eventually(() => check(running.api, lease), (seen) => !seen.allowed)).reason).toBe('expired');
+});
+
+test('a cold copy of the data directory, restored over the newer one', async () => {
+  server = await startPrivatePostgres();
+  const witness = await makeTestDirectory('witness');
+  const copy = await makeTestDirectory('copy');
+  const first = await replica(server.url, witness);
+  await putMap(first.api, SIMPLE_MAP);
+  const kept = await hold(first);
+  await replicas.pop()?.stop();
+  await stopServer(server);
+  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await server.restart();
+  const second = await replica(server.url, witness);
+  const lost = await granted(second.api, await createRun(second.api), [write('item/b', 'set')]);
+  await replicas.pop()?.stop();
+  await stopServer(server);
+  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
+  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await server.restart();
+  const third = await replica(server.url, witness);
+  await expectLost(third, kept, true);
+  expect((await check(third.api, lost)).reason).toBe('unknown_lease');
+});
+
+test('a copy of the database loaded into the same cluster', async () => {
+  server = await startPrivatePostgres();
+  const dataDir = await makeTestDirectory('witness');
+  const first = await replica(server.url, dataDir);
+  await putMap(first.api, SIMPLE_MAP);
+  const kept = await hold(first);
+  await replicas.pop()?.stop();
+  const admin = server.url.replace(/\/writ$/, '/postgres');
+  await sql(admin, 'CREATE DATABASE reloaded TEMPLATE writ', 'ALTER DATABASE writ RENAME TO old', 'ALTER DATABASE reloaded RENAME TO writ');
+  await expectLost(await replica(server.url, dataDir), kept, true);
+});
+
+test('a standby promoted after losing the last commits, noticed by a replica that goes on running', async () => {
+  server = await startPrivatePostgres();
+  const dataDir = await makeTestDirectory('witness');
+  const copy = await makeTestDirectory('copy');
+  const first = await replica(server.url, dataDir);
+  await putMap(first.api, SIMPLE_MAP);
+  const kept = await hold(first);
+  await replicas.pop()?.stop();
+  await stopServer(server);
+  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await server.restart();
+  const running = await replica(server.url, dataDir);
+  const lost = await granted(running.api, await createRun(running.api), [write('item/b', 'set')]);
+  await stopServer(server);
+  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
+  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await writeFile(join(server.dataDir, 'pgdata', 'standby.signal'), '');
+  await server.restart();
+  // A standby is never believed.
+  await expect(check(running.api, lost)).rejects.toMatchObject({ faultClass: 'unavailable' });
+  await sql(server.url, 'SELECT pg_promote(true)');
+  await eventually(() => running.services.ready(), (seen) => seen.ready, 30_000);
+  await expectLost(running, kept, true);
+  expect((await check(running.api, lost)).reason).toBe('unknown_lease');
+});
+
+/** Stops the server and leaves its directory: `stop` of the support removes it. */
+async function stopServer(postgres: PrivatePostgres): Promise<void> {
+  await sql(postgres.url, 'CHECKPOINT');
+  await postgres.kill9();
+}

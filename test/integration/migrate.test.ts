@@ -1,0 +1,143 @@
+import { randomBytes } from 'node:crypto';
+import pg from 'pg';
+import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
+import { checkSchema, migrate } from '../../src/storage/postgres/migrate.js';
+import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { sampleBatch } from '../support/sample-records.js';
+
+const log = (): void => undefined;
+
+describe('migrate', () => {
+  let database: TestDatabase;
+  let pool: pg.Pool;
+
+  beforeEach(async () => {
+    database = await createTestDatabase();
+    pool = new pg.Pool({ connectionString: database.url, max: 2 });
+  });
+  afterEach(async () => {
+    await pool.end();
+    await database.drop();
+  });
+
+  it('brings an empty database up to date, once, when several start together', { timeout: 30_000 }, async () => {
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_MISSING', message: /writ migrate/ });
+    const lines: string[] = [];
+    await Promise.all(Array.from({ length: 6 }, () => migrate(database.url, { log: (line) => lines.push(line) })));
+    await checkSchema(pool);
+    await migrate(database.url, { log });
+    expect(lines.filter((line) => line.includes('MIGRATION 0001_log'))).toHaveLength(1);
+  });
+
+  it('puts everything into its own schema', async () => {
+    await migrate(database.url, { log });
+    const { rows } = await pool.query(`SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+      WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'writ')`);
+    expect(rows).toEqual([]);
+  });
+
+  it('says what is wrong with an older and with a newer schema', async () => {
+    await migrate(database.url, { log });
+    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0003_replica_heartbeat'`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0003_replica_heartbeat/ });
+    await pool.query('DROP TABLE writ.replica_heartbeat');
+    await migrate(database.url, { log });
+    await checkSchema(pool);
+    await pool.query(`INSERT INTO writ.schema_migration (name, run_on) VALUES ('9999_future', now())`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_NEWER', message: /9999_future/ });
+    await expect(migrate(database.url, { log })).rejects.toMatchObject({ code: 'SCHEMA_NEWER' });
+  });
+
+  it('waits for another one, but not for ever', async () => {
+    const holder = await pool.connect();
+    try {
+      await holder.query('BEGIN');
+      await holder.query('SELECT pg_advisory_xact_lock(2003986805, 1)');
+      await expect(migrate(database.url, { log, waitMs: 100 })).rejects.toMatchObject({ code: 'SCHEMA_LOCKED' });
+      const waiting = migrate(database.url, { log, waitMs: 20_000 });
+      await holder.query('COMMIT');
+      await waiting;
+    } finally {
+      holder.release();
+    }
+    await checkSchema(pool);
+  });
+
+  it('applies all or nothing', async () => {
+    await pool.query('CREATE SCHEMA writ; CREATE TABLE writ.lease (in_the_way int)');
+    await expect(migrate(database.url, { log })).rejects.toThrow(/already exists/);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER' });
+    await pool.query('DROP TABLE writ.lease');
+    await migrate(database.url, { log });
+    await checkSchema(pool);
+  });
+
+  it('makes the settings of the role, which survive every connection', async () => {
+    await migrate(database.url, { log });
+    const { rows } = await pool.query(`SELECT name, setting FROM pg_settings WHERE name IN
+      ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'jit', 'plan_cache_mode', 'enable_seqscan')`);
+    expect(Object.fromEntries(rows.map((row) => [row.name, row.setting]))).toEqual({
+      statement_timeout: '60000',
+      lock_timeout: '5000',
+      idle_in_transaction_session_timeout: '10000',
+      jit: 'off',
+      plan_cache_mode: 'force_generic_plan',
+      enable_seqscan: 'off',
+    });
+  });
+
+  it('refuses a database that is not UTF-8', async () => {
+    const name = `writ_test_${randomBytes(8).toString('hex')}`;
+    const admin = new pg.Client({ connectionString: inject('postgresUrl') });
+    await admin.connect();
+    try {
+      await admin.query(`CREATE DATABASE ${name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'`);
+      const url = new URL(database.url);
+      url.pathname = `/${name}`;
+      await expect(migrate(url.href, { log })).rejects.toMatchObject({ code: 'DATABASE_ENCODING' });
+    } finally {
+      await admin.query(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`);
+      await admin.end();
+    }
+  });
+
+  describe('as an ordinary role', () => {
+    const role = `writ_test_${randomBytes(8).toString('hex')}`;
+    let url: string;
+    let admin: pg.Client;
+
+    beforeEach(async () => {
+      admin = new pg.Client({ connectionString: database.url });
+      await admin.connect();
+      await admin.query(`CREATE ROLE ${role} LOGIN PASSWORD 'ordinary' NOSUPERUSER NOCREATEDB NOCREATEROLE`);
+      const own = new URL(database.url);
+      own.username = role;
+      own.password = 'ordinary';
+      url = own.href;
+    });
+    afterEach(async () => {
+      await admin.query(`REASSIGN OWNED BY ${role} TO CURRENT_USER; DROP OWNED BY ${role}; DROP ROLE ${role}`);
+      await admin.end();
+    });
+
+    it('works when it owns the database', async () => {
+      await admin.query(`ALTER DATABASE ${database.name} OWNER TO ${role}`);
+      const lines: string[] = [];
+      await migrate(url, { log: (line) => lines.push(line) });
+      expect(lines.join('\n')).not.toMatch(/warning|refused/);
+      const store = createPostgresStore({ url });
+      expect((await store.append(sampleBatch('default', null))).outcome).toBe('appended');
+      expect(await store.readGate('default')).toMatchObject({ durable: true, head: { revision: 1 } });
+      await store.close();
+    });
+
+    it('works in a schema that was made for it, when it may not create one', async () => {
+      await admin.query(`CREATE SCHEMA writ AUTHORIZATION ${role}`);
+      await migrate(url, { log });
+      const store = createPostgresStore({ url });
+      expect((await store.append(sampleBatch('default', null))).outcome).toBe('appended');
+      await store.close();
+    });
+  });
+});

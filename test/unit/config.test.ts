@@ -1,0 +1,131 @@
+import { resolve } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { ConfigError, type Environment, isLoopback, parseDuration, readConfig } from '../../src/platform/config.js';
+
+function problemsOf(env: Environment): readonly string[] {
+  try {
+    readConfig(env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.problems;
+    throw error;
+  }
+  return [];
+}
+
+describe('readConfig', () => {
+  it('has a default for everything', () => {
+    expect(readConfig({})).toEqual({
+      grpcPort: 7410,
+      httpPort: 7411,
+      host: '127.0.0.1',
+      databaseUrl: null,
+      databasePrepared: true,
+      databaseConnections: 12,
+      dataDir: resolve('.writ'),
+      tokensFile: null,
+      logLevel: 'info',
+      failover: 'asynchronous',
+      maxClockSkewMicros: 5_000_000,
+      shutdownDeadlineMs: 10_000,
+      checkpointKeyFile: null,
+      purgeAfterMicros: 86_400_000_000,
+      limits: {
+        maxEntries: 256,
+        maxLocks: 4096,
+        maxWaitersPerRun: 64,
+        maxWaiters: 10_000,
+        maxLeasesPerRun: 1000,
+        maxLeases: 1_000_000,
+        maxMessageBytes: 4_194_304,
+        maxCallsPerSecond: 0,
+      },
+    });
+  });
+
+  it('reads what is set, and takes an empty variable for an unset one', () => {
+    const config = readConfig({
+      WRIT_GRPC_PORT: '0',
+      WRIT_HTTP_PORT: ' 0 ',
+      WRIT_HOST: '',
+      WRIT_DATABASE_URL: 'postgres://writ:secret@db/writ',
+      WRIT_TOKENS_FILE: '/etc/writ/tokens.json',
+      WRIT_DATABASE_PREPARED: 'off',
+      WRIT_FAILOVER: 'synchronous',
+      WRIT_MAX_CLOCK_SKEW: '250ms',
+      WRIT_SHUTDOWN_DEADLINE: '2s',
+      WRIT_MAX_CALLS_PER_SECOND: '50',
+      PATH: '/bin',
+    });
+    expect(config).toMatchObject({
+      grpcPort: 0,
+      httpPort: 0,
+      host: '127.0.0.1',
+      databaseUrl: 'postgres://writ:secret@db/writ',
+      tokensFile: '/etc/writ/tokens.json',
+      databasePrepared: false,
+      failover: 'synchronous',
+      maxClockSkewMicros: 250_000,
+      shutdownDeadlineMs: 2000,
+    });
+    expect(config.limits.maxCallsPerSecond).toBe(50);
+  });
+
+  it.each([
+    ['WRIT_GRPC_PORT', '70000'],
+    ['WRIT_GRPC_PORT', '7410x'],
+    ['WRIT_HTTP_PORT', '-1'],
+    ['WRIT_HOST', 'a b'],
+    ['WRIT_ALLOW_INSECURE', 'yes'],
+    ['WRIT_DATABASE_PREPARED', 'true'],
+    ['WRIT_DATABASE_CONNECTIONS', '1'],
+    ['WRIT_LOG_LEVEL', 'loud'],
+    ['WRIT_FAILOVER', 'sometimes'],
+    ['WRIT_MAX_CLOCK_SKEW', '5'],
+    ['WRIT_MAX_CLOCK_SKEW', '1h'],
+    ['WRIT_SHUTDOWN_DEADLINE', '0s'],
+    ['WRIT_PURGE_AFTER', '1h'],
+    ['WRIT_MAX_ENTRIES', '0'],
+    ['WRIT_MAX_ENTRIES', '1e3'],
+    ['WRIT_MAX_MESSAGE_BYTES', '12'],
+  ])('names %s when it is %s', (name, value) => {
+    const problems = problemsOf({ [name]: value });
+    expect(problems).toHaveLength(1);
+    expect(problems[0]).toMatch(new RegExp(`^${name}: must be `));
+    expect(problems[0]).toContain(JSON.stringify(value));
+  });
+
+  it('names all that is wrong at once', () => {
+    expect(problemsOf({ WRIT_GRPC_PORT: 'x', WRIT_MAX_LOCKS: 'many' })).toHaveLength(2);
+  });
+
+  it('never repeats the database URL, which carries a password', () => {
+    const problems = problemsOf({ WRIT_DATABASE_URL: 'mysql://writ:hunter2@db/writ', WRIT_TOKENS_FILE: 't' });
+    expect(problems[0]).toMatch(/^WRIT_DATABASE_URL: must begin with postgres:/);
+    expect(problems.join()).not.toContain('hunter2');
+  });
+
+  it('stays on loopback unless told otherwise', () => {
+    expect(problemsOf({ WRIT_HOST: '0.0.0.0' })[0]).toMatch(/^WRIT_HOST: .*WRIT_ALLOW_INSECURE=beyond-loopback/);
+    expect(readConfig({ WRIT_HOST: '0.0.0.0', WRIT_ALLOW_INSECURE: 'beyond-loopback' }).host).toBe('0.0.0.0');
+    expect(['localhost', '::1', '127.0.0.1', '127.8.9.1'].every(isLoopback)).toBe(true);
+    expect(['0.0.0.0', '::', '10.0.0.1', '127.example.org', 'localhost.example.org'].some(isLoopback)).toBe(false);
+  });
+
+  it('refuses contradictions', () => {
+    expect(problemsOf({ WRIT_DATABASE_URL: 'postgres://db/writ' })).toEqual([
+      expect.stringMatching(/^WRIT_TOKENS_FILE: required/),
+    ]);
+    expect(problemsOf({ WRIT_GRPC_PORT: '8000', WRIT_HTTP_PORT: '8000' })).toEqual([
+      expect.stringMatching(/^WRIT_HTTP_PORT: /),
+    ]);
+  });
+});
+
+describe('parseDuration', () => {
+  it('needs a unit and is exact', () => {
+    expect(['1us', '1ms', '5s', '2m', '24h', '7d'].map(parseDuration)).toEqual([
+      1, 1000, 5e6, 120e6, 86_400e6, 604_800e6,
+    ]);
+    expect(['5', '5 s', '-5s', '1.5s', 's', '', '99999999999d'].map(parseDuration)).toEqual(Array(7).fill(null));
+  });
+});
