@@ -18,6 +18,8 @@ const WRITE_EVERY_MS = 100;
 /** A witness in a file of the data directory, replaced atomically. */
 export function fileWitness(dataDir: string, onProblem: (error: unknown) => void): Witness {
   const path = join(dataDir, FILE);
+  // Several replicas may share a data directory: each writes a file of its own and renames it.
+  const fresh = `${path}.${process.pid}`;
   const heads = new Map<string, SeenHead>(Object.entries(readHeads(path)));
   let dirty = false;
   let writing: Promise<void> = Promise.resolve();
@@ -25,14 +27,14 @@ export function fileWitness(dataDir: string, onProblem: (error: unknown) => void
     if (!dirty) return;
     dirty = false;
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const file = await open(`${path}.new`, 'w', 0o600);
+    const file = await open(fresh, 'w', 0o600);
     try {
       await file.writeFile(JSON.stringify(Object.fromEntries(heads)));
       await file.sync();
     } finally {
       await file.close();
     }
-    await rename(`${path}.new`, path);
+    await rename(fresh, path);
   };
   const flush = (): Promise<void> => {
     writing = writing.then(write, write);

@@ -7,7 +7,7 @@ import { LOCK_CLASS, lockKey } from '../../src/storage/postgres/gate.js';
 import { createPostgresStore, type PostgresStoreOptions } from '../../src/storage/postgres/postgres-store.js';
 import { type Head, type Store, StoreError } from '../../src/storage/store.js';
 import { createTestDatabase, type PrivatePostgres, startPrivatePostgres, type TestDatabase } from '../support/postgres.js';
-import { headAfter, sampleBatch, sampleEnded, sampleEvents, sampleKey, sampleLease, sampleRun } from '../support/sample-records.js';
+import { headAfter, sampleBatch, sampleEnded, sampleEntry, sampleEvents, sampleKey, sampleLease, sampleRun } from '../support/sample-records.js';
 import { storeConformance, type StoreUnderTest } from './store-conformance.js';
 
 const log = (): void => undefined;
@@ -65,9 +65,9 @@ async function connectRaw(url: string): Promise<pg.Client> {
   return client;
 }
 
-/** The backend of the store that waits for a lock, or for a standby; asked again until there is one. */
-async function waitingBackend(observer: pg.Client, waitFor: string): Promise<number> {
-  for (;;) {
+/** The backend of the store that waits for a lock, or for a standby; asked again until there is one, or it is too late. */
+async function waitingBackend(observer: pg.Client, waitFor: string, tooLate = (): boolean => false): Promise<number> {
+  while (!tooLate()) {
     const { rows } = await observer.query<{ pid: number }>(
       `SELECT a.pid FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.application_name = 'writ'
        AND (a.wait_event_type = $1 OR a.wait_event = $1)`,
@@ -76,6 +76,7 @@ async function waitingBackend(observer: pg.Client, waitFor: string): Promise<num
     if (rows[0] !== undefined) return rows[0].pid;
     await pause(5);
   }
+  return 0;
 }
 
 describe('postgres store', () => {
@@ -267,6 +268,8 @@ describe('postgres store', () => {
     await expect(store.append(sampleBatch(namespace, head, { events: half }))).rejects.toMatchObject({ kind: 'bad_data' });
     const long = sampleKey({ key: randomBytes(4_000).toString('hex') });
     await expect(store.append(sampleBatch(namespace, head, { keys: [long] }))).rejects.toMatchObject({ kind: 'bad_data' });
+    const noToken = sampleLease({ entries: [sampleEntry({ token: Number.NaN })] });
+    await expect(store.append(sampleBatch(namespace, head, { leases: [noToken] }))).rejects.toMatchObject({ kind: 'bad_data' });
     const past = sampleLease({ expiresAt: 9, maxExpiresAt: 8 });
     await expect(store.append(sampleBatch(namespace, head, { leases: [past] }))).rejects.toMatchObject({
       kind: 'bug',
@@ -486,9 +489,15 @@ describe('postgres store on a server that comes and goes', { timeout: 90_000 }, 
       // The first ones may still pass, until every process has read the setting.
       while (outcome === null) {
         const batch = sampleBatch(namespace, tries);
-        const answer = store.append(batch).catch((error: unknown) => error);
-        const pid = await Promise.race([waitingBackend(admin, 'SyncRep'), answer.then(() => null)]);
-        if (pid === null) tries = headAfter(batch.events);
+        let answered = false;
+        const answer = store
+          .append(batch)
+          .catch((error: unknown) => error)
+          .finally(() => {
+            answered = true;
+          });
+        const pid = await waitingBackend(admin, 'SyncRep', () => answered);
+        if (pid === 0) tries = headAfter(batch.events);
         else {
           await admin.query('SELECT pg_cancel_backend($1)', [pid]);
           outcome = await answer;

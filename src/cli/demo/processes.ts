@@ -42,6 +42,7 @@ export interface ProgramOptions {
 export class Processes {
   private readonly children: Child[] = [];
   private caretaker: Child | undefined;
+  private closed = false;
 
   constructor(private readonly directory: string) {}
 
@@ -53,17 +54,26 @@ export class Processes {
   }
 
   async start(options: ProgramOptions): Promise<Child> {
+    if (this.closed) throw new Error(`the demo is ending, so ${options.name} is not started`);
     const child = await this.spawn(options, false);
     this.children.push(child);
     this.tellCaretaker();
+    // Asked to end while it was being started.
+    if (this.closed) await child.end();
     return child;
   }
 
   /** Ends all, with signals that let them end well first, then without; takes the directory away. Safe to repeat. */
   async end(): Promise<void> {
-    await Promise.all(this.children.map((child) => child.end()));
+    await this.endChildren();
     await tidy(this.inventory());
     await this.caretaker?.hangUp();
+  }
+
+  /** Ends all programs, and starts no further one; what they have in common with others stays. */
+  async endChildren(): Promise<void> {
+    this.closed = true;
+    await Promise.all(this.children.map((child) => child.end()));
   }
 
   /** Ids of processes that were started and still run. */
@@ -132,7 +142,7 @@ export class Child {
   }
 
   /** How it ended; undefined while it runs. */
-  get end_(): string | undefined {
+  get ending(): string | undefined {
     return this.hasEnded;
   }
 
@@ -153,19 +163,11 @@ export class Child {
   }
 
   /** Sends a command and waits for the answer. */
-  async ask<Command extends object, Answer>(command: Command): Promise<Answer> {
-    return (await this.send<Command, Answer>(command)).answer;
-  }
-
-  /** Sends a command; the answer comes later. */
-  async send<Command extends object, Answer>(command: Command): Promise<{ answer: Promise<Answer> }> {
+  async ask<Answer>(command: object): Promise<Answer> {
     this.write(command);
-    const answer = this.nextLine<Reply<Answer>>(ANSWER_TIMEOUT_MS).then((reply) => {
-      if ('failed' in reply) throw new Error(`${this.name}: ${reply.failed}`);
-      return reply.ok;
-    });
-    answer.catch(() => undefined);
-    return { answer };
+    const reply = await this.nextLine<Reply<Answer>>(ANSWER_TIMEOUT_MS);
+    if ('failed' in reply) throw new Error(`${this.name}: ${reply.failed}`);
+    return reply.ok;
   }
 
   /** Makes it stand still, as a laptop that sleeps or a machine that is out of memory does, and waits until it does. */

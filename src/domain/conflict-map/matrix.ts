@@ -1,14 +1,151 @@
-import type { ConflictMap } from './map.js';
+import type { ExpandedEntry } from '../entry.js';
+import { findConflicts, inWords } from './conflicts.js';
+import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
+import type { ConflictMap, Task } from './map.js';
+import { everyLiteral, literalValues } from './matrix-values.js';
+import { quoted } from './problems.js';
 
+/** What two tasks do to each other when two runs do them at once. */
 export interface TaskPair {
   readonly taskA: string;
+  /** May be the same task, done by two runs. */
   readonly taskB: string;
+  /** With some parameters they cannot be held at once. */
   readonly canCollide: boolean;
+  /** Whatever the parameters are. */
   readonly always: boolean;
+  /** Where and why, in words; `<tenant>` stands for any value, `<other tenant>` for a different one. */
   readonly because: readonly string[];
+  /** What one reads and the other changes, in words. */
   readonly inputChanges: readonly string[];
 }
 
-export function taskMatrix(_map: ConflictMap): TaskPair[] {
-  throw new Error('not yet');
+/** Reasons told for one pair. */
+const MAX_REASONS = 8;
+/** Combinations of parameters tried for one pair, and for all pairs of a map together. */
+const MAX_COMBINATIONS = 1_024;
+const MAX_ALL_COMBINATIONS = 50_000;
+const MIN_COMBINATIONS = 16;
+
+/**
+ * Which pairs of tasks can collide (C3a), judged on a small model. Two write sets meet or do not meet
+ * by comparing segments: a parameter's value matters only by being equal to another one's, or to a
+ * literal that some pattern has where the value can come to stand. So each parameter takes each of these
+ * literals, each value used before it, and one value used nowhere else; that covers every case of
+ * parameters of one segment. Of parameters of several segments, `{name...}`, values of one and of two
+ * segments are tried. A pair with more than the bounded number of combinations is judged on the first of
+ * them, and says so.
+ */
+export function taskMatrix(map: ConflictMap): TaskPair[] {
+  const tasks = [...map.tasks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+  const model = new Model(map);
+  const pairs = (tasks.length * (tasks.length + 1)) / 2;
+  const bound = Math.max(MIN_COMBINATIONS, Math.min(MAX_COMBINATIONS, Math.floor(MAX_ALL_COMBINATIONS / Math.max(1, pairs))));
+  return tasks.flatMap((a, index) => tasks.slice(index).map((b) => judgePair(model, a, b, bound)));
+}
+
+function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
+  const because = new Map<string, string>();
+  const inputs = new Map<string, string>();
+  let tried = 0;
+  let collided = 0;
+  for (const [one, other] of model.combinations(a, b)) {
+    if (tried === bound) {
+      because.set('bound', `There are more combinations of parameters than the ${bound} that were looked at.`);
+      break;
+    }
+    tried += 1;
+    const left = model.expand(a, one);
+    const right = model.expand(b, other);
+    const steps = findConflicts(left, right, model.because);
+    if (steps.length > 0) collided += 1;
+    for (const step of steps) note(because, `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`, step.message);
+    noteInputs(inputs, a, left, b, right);
+    noteInputs(inputs, b, right, a, left);
+  }
+  return { taskA: a.name, taskB: b.name, canCollide: collided > 0, always: tried > 0 && collided === tried && !because.has('bound'), because: [...because.values()], inputChanges: [...inputs.values()] };
+}
+
+/** The first message about one pair of entries stands for all; values differ, the reason does not. */
+function note(notes: Map<string, string>, id: string, message: string): void {
+  if (notes.size < MAX_REASONS && !notes.has(id)) notes.set(id, message);
+}
+
+const placeOf = (writeSet: ExpandedWriteSet, resource: string): number => writeSet.entries.findIndex((entry) => entry.resource === resource);
+
+/** What one task reads without holding it, and the other writes. */
+function noteInputs(inputs: Map<string, string>, reader: Task, reads: ExpandedWriteSet, writer: Task, writes: ExpandedWriteSet): void {
+  for (const [place, read] of reads.entries.entries()) {
+    if (read.access !== 'read') continue;
+    for (const [other, write] of writes.entries.entries()) {
+      if (write.access !== 'write' || !meet(read, write)) continue;
+      note(inputs, `${reader.name} ${place} ${writer.name} ${other}`, `${quoted(reader.name)} relies on ${inWords(read)}, which ${inWords(write)} of ${quoted(writer.name)} can change meanwhile.`);
+    }
+  }
+}
+
+function meet(a: ExpandedEntry, b: ExpandedEntry): boolean {
+  return a.resource === b.resource || (a.scope === 'subtree' && b.resource.startsWith(`${a.resource}/`)) || (b.scope === 'subtree' && a.resource.startsWith(`${b.resource}/`));
+}
+
+type Values = readonly string[];
+
+class Model {
+  private readonly literals: (task: Task, parameter: string) => readonly string[];
+  private readonly named: ReadonlySet<string>;
+  private readonly known = new Map<Task, readonly (readonly string[])[]>();
+  private readonly expanded = new Map<string, ExpandedWriteSet>();
+
+  constructor(private readonly map: ConflictMap) {
+    this.literals = literalValues(map);
+    this.named = everyLiteral(map);
+  }
+
+  readonly because = (rule: string): string => this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+
+  expand(task: Task, values: Values): ExpandedWriteSet {
+    const id = JSON.stringify([task.name, ...values]);
+    let writeSet = this.expanded.get(id);
+    if (writeSet === undefined) {
+      const parameters = Object.fromEntries(task.params.map((name, index) => [name, values[index] as string]));
+      writeSet = expandForQuestion(this.map, { entries: [], task: { name: task.name, parameters }, resourceSet: null }).writeSet;
+      this.expanded.set(id, writeSet);
+    }
+    return writeSet;
+  }
+
+  /** Values for the parameters of both tasks, up to renaming of those that are used nowhere else. */
+  *combinations(a: Task, b: Task): Iterable<[Values, Values]> {
+    for (const one of this.extend(a, [], '', [])) for (const other of this.extend(b, one, 'other ', [])) yield [one, other];
+  }
+
+  private *extend(task: Task, used: Values, other: string, values: Values): Iterable<Values> {
+    const index = values.length;
+    const name = task.params[index];
+    if (name === undefined) {
+      yield values;
+      return;
+    }
+    const several = task.restParams.has(name);
+    const literals = this.literalsOf(task)[index] ?? [];
+    const candidates = new Set<string>();
+    for (const value of [...used, ...values]) if (several || !value.includes('/')) candidates.add(value);
+    candidates.add(this.fresh(`${other}${name}`));
+    for (const literal of literals) candidates.add(literal);
+    if (several) for (const value of [...candidates]) if (!value.includes('/')) candidates.add(`${value}/${this.fresh('below')}`);
+    for (const value of candidates) yield* this.extend(task, used, other, [...values, value]);
+  }
+
+  private literalsOf(task: Task): readonly (readonly string[])[] {
+    const known = this.known.get(task) ?? task.params.map((name) => this.literals(task, name));
+    this.known.set(task, known);
+    return known;
+  }
+
+  /** A value that nothing in the map names. */
+  private fresh(label: string): string {
+    let value = `<${label}>`;
+    while (this.named.has(value)) value = `<${value}>`;
+    return value;
+  }
 }

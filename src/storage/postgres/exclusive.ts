@@ -75,6 +75,8 @@ async function tryUnderLock(
     if (isLostRace(error)) return { kind: 'locked_out' };
     throw toStoreError(error, 'read');
   }
+  // The append would be refused for it; no decision on another server's word.
+  if (gate.inRecovery || !gate.durable) return { kind: 'refused', result: { outcome: 'identity', gate } };
   const batch = await decideOrRollBack(session, () => decide(tail, gate));
   if (batch === null) return { kind: 'nothing' };
   const result = await append(session, batch, context, true);

@@ -7,6 +7,7 @@ import {
   type ServerOptions,
   type ServerWritableStream,
   type ServiceDefinition,
+  setLogger,
   type UntypedHandleCall,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
@@ -82,6 +83,9 @@ export class GrpcServer {
 
   constructor(options: GrpcServerOptions) {
     this.#options = options;
+    // What the library has to say, one structured line each instead of bare text on stderr.
+    const say = (...words: unknown[]): void => options.log.debug({ component: 'grpc-js' }, words.join(' '));
+    setLogger({ error: say, info: say, debug: say });
     this.#server = new Server(serverOptions(options.limits));
     this.#handler = new CallHandler({
       serving: () => this.#started(this.#serving),

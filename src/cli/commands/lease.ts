@@ -1,0 +1,202 @@
+import { randomUUID } from 'node:crypto';
+import type { Command } from 'commander';
+import { toDuration } from '../../clients/common/time.js';
+import { wireEntries } from '../../clients/runner/acquire.js';
+import { AcquireWriteSetResponse, GetLeaseResponse, ListLeasesResponse, PreviewWriteSetResponse, ReleaseLeaseResponse, ReleaseOutcome, RenewLeasesResponse, RevokeLeaseResponse } from '../../gen/writ/v1/lease_service.js';
+import { LeaseState } from '../../gen/writ/v1/types.js';
+import { addWriteSetOptions, type AskedWriteSet, askedWriteSet, duration, repeated, type WriteSetFlags } from '../arguments.js';
+import { action, type Cli, CliError } from '../cli.js';
+import { EXIT } from '../exit-codes.js';
+import { pages } from '../pages.js';
+import { endReasonWord, showLease, showLeases, showOpenWrites, showRefusal, waitingText, when } from '../show.js';
+
+export function registerLease(program: Command, cli: Cli): void {
+  const lease = program.command('lease').description('write sets and leases');
+  registerAcquire(lease, cli);
+  registerPreview(lease, cli);
+  registerReads(lease, cli);
+  registerRenew(lease, cli);
+  registerEnds(lease, cli);
+}
+
+interface AcquireOptions extends WriteSetFlags {
+  readonly run: string;
+  readonly ttl?: number;
+  readonly wait?: number;
+  readonly key?: string;
+  readonly purpose?: string;
+  readonly requestId?: string;
+}
+
+/** What acquire and preview have in common. */
+function requestOf(asked: AskedWriteSet, options: AcquireOptions) {
+  const { task } = asked;
+  return {
+    runId: options.run,
+    entries: wireEntries(asked.resources ?? []),
+    task: task === undefined ? undefined : { name: task.name, parameters: { ...task.parameters } },
+    resourceSet: asked.resourceSet ?? '',
+    ttl: options.ttl === undefined ? undefined : toDuration(options.ttl),
+    wait: options.wait === undefined ? undefined : toDuration(options.wait),
+    idempotencyKey: options.key ?? '',
+    purpose: options.purpose ?? '',
+    requestId: options.requestId ?? '',
+  };
+}
+
+function registerAcquire(lease: Command, cli: Cli): void {
+  const acquire = lease
+    .command('acquire')
+    .description('ask for a write set, once; nothing renews it, see `writ exec` for that')
+    .requiredOption('--run <id>', 'the run that will hold it');
+  const resources = addWriteSetOptions(acquire);
+  acquire
+    .option('--ttl <duration>', "how long it lives unless renewed (default: the conflict map's)", duration)
+    .option('--wait <duration>', 'wait for what others hold; one call waits 20 s at most, then call again with the same key', duration)
+    .option('--key <key>', 'idempotency key: the same key returns the same lease')
+    .option('--purpose <text>', 'what for')
+    .option('--request-id <id>', 'finds the attempt later: writ why ID');
+  action<AcquireOptions>(acquire, cli, async ({ out, options, client }) => {
+    const asked = await askedWriteSet(cli, options, resources);
+    const requestId = options.requestId ?? randomUUID();
+    const key = options.key ?? randomUUID();
+    const writ = await client('runner');
+    const answer = await writ.lease.acquireWriteSet({ ...requestOf(asked, options), idempotencyKey: key, requestId }, { requestId });
+    const { outcome } = answer;
+    out.result({ ...(AcquireWriteSetResponse.toJSON(answer) as object), requestId, idempotencyKey: key }, () => {
+      if (outcome?.$case === 'lease') showLease(out, outcome.value);
+      if (outcome?.$case === 'waiting') out.line(`${waitingText(outcome.value)}\nCall again within 10 s: --key ${key}`);
+      if (outcome?.$case === 'refusal') {
+        showRefusal(out, outcome.value);
+        out.line(`  more: writ why ${requestId}`);
+      }
+    });
+    const live = outcome?.$case === 'lease' && outcome.value.state === LeaseState.LEASE_STATE_ACTIVE;
+    return live ? EXIT.ok : EXIT.refused;
+  });
+}
+
+function registerPreview(lease: Command, cli: Cli): void {
+  const preview = lease
+    .command('preview')
+    .description('say what acquire would answer now; grants nothing')
+    .requiredOption('--run <id>', 'the run that would hold it');
+  const resources = addWriteSetOptions(preview);
+  preview.option('--ttl <duration>', 'as in acquire', duration);
+  action<AcquireOptions>(preview, cli, async ({ out, options, client }) => {
+    const asked = await askedWriteSet(cli, options, resources);
+    const answer = await (await client('runner')).lease.previewWriteSet({ request: requestOf(asked, options) });
+    const { outcome } = answer;
+    out.result(PreviewWriteSetResponse.toJSON(answer), () => {
+      if (outcome?.$case === 'lease') {
+        out.line('It would be granted:');
+        showLease(out, outcome.value);
+      }
+      if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
+    });
+    return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
+  });
+}
+
+const STATES: Readonly<Record<string, LeaseState>> = {
+  waiting: LeaseState.LEASE_STATE_WAITING,
+  active: LeaseState.LEASE_STATE_ACTIVE,
+  ended: LeaseState.LEASE_STATE_ENDED,
+};
+
+function registerReads(lease: Command, cli: Cli): void {
+  const get = lease.command('get').argument('<lease>', 'id of the lease').description('show a lease');
+  action(get, cli, async ({ out, args: [leaseId = ''], client }) => {
+    const answer = await (await client('operator')).lease.getLease({ leaseId });
+    out.result(GetLeaseResponse.toJSON(answer), () => {
+      if (answer.lease !== undefined) showLease(out, answer.lease);
+    });
+    return EXIT.ok;
+  });
+
+  const list = lease
+    .command('list')
+    .description('list live leases and waiting requests')
+    .option('--run <id>', 'only of this run')
+    .option('--resource <id>', 'only those at, above or below it')
+    .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated);
+  action<{ run?: string; resource?: string; state?: readonly string[] }>(list, cli, async ({ out, options, client }) => {
+    const states = (options.state ?? []).map((name) => {
+      const state = STATES[name];
+      if (state === undefined) throw new CliError(EXIT.usage, `There is no state ${name}; there are waiting, active and ended.`);
+      return state;
+    });
+    const writ = await client('operator');
+    const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
+    const leases = await pages((page) => writ.lease.listLeases({ ...filter, page }), (answer) => answer.leases);
+    out.result(ListLeasesResponse.toJSON({ leases, nextPageToken: '', logRevision: 0n }), () => {
+      if (leases.length === 0) out.line('There is no such lease.');
+      else showLeases(out, leases);
+    });
+    return EXIT.ok;
+  });
+}
+
+function registerRenew(lease: Command, cli: Cli): void {
+  const renew = lease
+    .command('renew')
+    .argument('<lease>', 'id of the lease')
+    .description('extend a lease')
+    .requiredOption('--run <id>', 'the run that holds it')
+    .option('--ttl <duration>', 'time to live from now (default: that of the grant)', duration)
+    .option('--progress <marker>', 'any value that changes when the work has moved on');
+  action<{ run: string; ttl?: number; progress?: string }>(renew, cli, async ({ out, options, args: [leaseId = ''], client }) => {
+    const { run: runId, ttl, progress } = options;
+    const renewal = { leaseId, ttl: ttl === undefined ? undefined : toDuration(ttl), progressMarker: progress };
+    const answer = await (await client('runner')).lease.renewLeases({ runId, renewals: [renewal] });
+    const outcome = answer.results[0]?.outcome;
+    out.result(RenewLeasesResponse.toJSON(answer), () => {
+      if (outcome?.$case === 'lease') showLease(out, outcome.value);
+      if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
+    });
+    return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
+  });
+}
+
+function registerEnds(lease: Command, cli: Cli): void {
+  const release = lease
+    .command('release')
+    .argument('[lease]', 'id of the lease')
+    .description('give a lease back; idempotent')
+    .requiredOption('--run <id>', 'the run that holds it')
+    .option('--key <key>', 'instead of the id: the idempotency key of the acquire, also one whose answer was lost');
+  action<{ run: string; key?: string }>(release, cli, async ({ out, options, args: [leaseId], client }) => {
+    if ((leaseId === undefined) === (options.key === undefined)) throw new CliError(EXIT.usage, 'Say which: the id of the lease, or --key.');
+    const lease = leaseId === undefined ? { $case: 'acquireKey' as const, value: options.key ?? '' } : { $case: 'leaseId' as const, value: leaseId };
+    const answer = await (await client('runner')).lease.releaseLease({ runId: options.run, lease });
+    out.result(ReleaseLeaseResponse.toJSON(answer), () => out.line(releaseText(answer)));
+    return EXIT.ok;
+  });
+
+  const revoke = lease
+    .command('revoke')
+    .argument('<lease>', 'id of the lease or of the waiting request')
+    .description("end anybody's lease; when it returns, no check allows its tokens")
+    .requiredOption('--reason <text>', 'why, for the log and the holder');
+  action<{ reason: string }>(revoke, cli, async ({ out, options, args: [leaseId = ''], client }) => {
+    const answer = await (await client('operator')).lease.revokeLease({ leaseId, reason: options.reason });
+    out.result(RevokeLeaseResponse.toJSON(answer), () => {
+      const how = endReasonWord(answer.endReason);
+      out.line(how === 'revoked' ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.` : `It had ended before (${how}).`);
+      showOpenWrites(out, answer.openWrites);
+    });
+    return EXIT.ok;
+  });
+}
+
+function releaseText(answer: ReleaseLeaseResponse): string {
+  switch (answer.outcome) {
+    case ReleaseOutcome.RELEASE_OUTCOME_RELEASED:
+      return `Released: since ${when(answer.effectiveAt)} no check allows its tokens.`;
+    case ReleaseOutcome.RELEASE_OUTCOME_NOTHING_HELD:
+      return 'Nothing was granted by this key, and nothing will be.';
+    default:
+      return `It had ended before (${endReasonWord(answer.endReason)}).`;
+  }
+}
+

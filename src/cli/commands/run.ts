@@ -1,0 +1,180 @@
+import { type Command, Option } from 'commander';
+import { toTimestamp } from '../../clients/common/time.js';
+import { CreateRunResponse, GetRunResponse, ListRunsResponse, type Run, RunState, StopRunResponse, StopRunsResponse, UpdateRunStateResponse } from '../../gen/writ/v1/run_service.js';
+import { duration, moment, repeated } from '../arguments.js';
+import { action, type Cli, CliError } from '../cli.js';
+import { EXIT } from '../exit-codes.js';
+import { pages } from '../pages.js';
+import { showOpenWrites, showRun, showRuns, when } from '../show.js';
+
+const DEFAULT_AUTHORITY_MS = 3_600_000;
+
+/** States by the names that options use. */
+const STATES: Readonly<Record<string, RunState>> = {
+  active: RunState.RUN_STATE_ACTIVE,
+  waiting_for_input: RunState.RUN_STATE_WAITING_FOR_INPUT,
+  blocked: RunState.RUN_STATE_BLOCKED,
+  stopping: RunState.RUN_STATE_STOPPING,
+  stopped: RunState.RUN_STATE_STOPPED,
+  finished: RunState.RUN_STATE_FINISHED,
+  failed: RunState.RUN_STATE_FAILED,
+  expired: RunState.RUN_STATE_EXPIRED,
+};
+
+const REPORTABLE = ['active', 'waiting_for_input', 'blocked', 'finished', 'failed'];
+
+export function registerRun(program: Command, cli: Cli): void {
+  const run = program.command('run').description('runs and their execution contracts');
+  registerCreate(run, cli);
+  registerReads(run, cli);
+  registerUpdate(run, cli);
+  registerStops(run, cli);
+}
+
+interface CreateOptions {
+  readonly purpose: string;
+  readonly allow?: readonly string[];
+  readonly for?: number;
+  readonly until?: number;
+  readonly goalRevision?: string;
+  readonly initiator?: string;
+  readonly escalation?: readonly string[];
+  readonly key?: string;
+}
+
+function registerCreate(run: Command, cli: Cli): void {
+  const create = run
+    .command('create')
+    .description('create a run with its contract; prints its id')
+    .requiredOption('--purpose <text>', 'what for')
+    .option('--allow <pattern=action,…>', 'what it may ask for: a pattern and actions, or * for all; repeatable', repeated)
+    .option('--for <duration>', 'end of its authority, from now (default: 1h)', duration)
+    .option('--until <time>', 'end of its authority, such as 2026-12-01T10:00:00Z', moment)
+    .option('--goal-revision <text>', 'revision of the goal it works towards')
+    .option('--initiator <person>', 'on whose behalf; recorded as not verified')
+    .option('--escalation <who>', 'whom to turn to; repeatable, in order', repeated)
+    .option('--key <key>', 'idempotency key: the same key returns the same run')
+    .addHelpText('after', "\nExample: writ run create --purpose 'release 4.2' --allow 'release/{env}=promote' --for 2h");
+  action<CreateOptions>(create, cli, async ({ out, options, client }) => {
+    const writ = await client('runner');
+    const answer = await writ.run.createRun({
+      purpose: options.purpose,
+      goalRevision: options.goalRevision ?? '',
+      initiator: options.initiator ?? '',
+      allowed: (options.allow ?? []).map(allowance),
+      authorityEndsAt: toTimestamp(authorityEnd(options.for, options.until)),
+      escalation: [...(options.escalation ?? [])],
+      idempotencyKey: options.key ?? '',
+    });
+    out.result(CreateRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+    return EXIT.ok;
+  });
+}
+
+/** The end of a run's authority in microseconds; its length is reckoned on this machine's clock. */
+export function authorityEnd(forMs: number | undefined, until: number | undefined): number {
+  if (forMs !== undefined && until !== undefined) throw new CliError(EXIT.usage, 'Say either --for or --until.');
+  return until ?? (Date.now() + (forMs ?? DEFAULT_AUTHORITY_MS)) * 1_000;
+}
+
+/** The last `=` separates, since a pattern may contain one. */
+function allowance(text: string): { pattern: string; actions: string[] } {
+  const at = text.lastIndexOf('=');
+  if (at < 1 || at === text.length - 1) throw new CliError(EXIT.usage, `--allow ${text}: it must be pattern=action,action or pattern=*.`);
+  return { pattern: text.slice(0, at), actions: text.slice(at + 1).split(',') };
+}
+
+function registerReads(run: Command, cli: Cli): void {
+  const get = run.command('get').argument('<run>', 'id of the run').description('show a run, its contract and what is unresolved');
+  action(get, cli, async ({ out, args: [runId = ''], client }) => {
+    const answer = await (await client('operator')).run.getRun({ runId });
+    out.result(GetRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+    return EXIT.ok;
+  });
+
+  const list = run
+    .command('list')
+    .description('list runs that have not ended')
+    .option('--state <state>', `only these states, of ${Object.keys(STATES).join(', ')}; repeatable`, repeated);
+  action<{ state?: readonly string[] }>(list, cli, async ({ out, options, client }) => {
+    const states = (options.state ?? []).map(stateOf);
+    const writ = await client('operator');
+    const runs = await pages((page) => writ.run.listRuns({ states, page }), (answer) => answer.runs);
+    out.result(ListRunsResponse.toJSON({ runs, nextPageToken: '', logRevision: 0n }), () => {
+      if (runs.length === 0) out.line('There is no such run.');
+      else showRuns(out, runs);
+    });
+    return EXIT.ok;
+  });
+}
+
+function stateOf(name: string): RunState {
+  const state = STATES[name];
+  if (state === undefined) throw new CliError(EXIT.usage, `There is no state ${name}; there are ${Object.keys(STATES).join(', ')}.`);
+  return state;
+}
+
+function registerUpdate(run: Command, cli: Cli): void {
+  const update = run
+    .command('update')
+    .argument('<run>', 'id of the run')
+    .description('report the state of the work; finished and failed end all its leases')
+    .addOption(new Option('--state <state>', 'the state').choices(REPORTABLE).makeOptionMandatory())
+    .option('--reason <text>', 'why')
+    .option('--key <key>', 'idempotency key')
+    .addHelpText('after', '\nAfter lost history only an operator resumes a blocked run: --as operator --state active.');
+  action<{ state: string; reason?: string; key?: string }>(update, cli, async ({ out, options, args: [runId = ''], client }) => {
+    const writ = await client('runner');
+    const request = { runId, state: stateOf(options.state), reason: options.reason ?? '', idempotencyKey: options.key ?? '' };
+    const answer = await writ.run.updateRunState(request);
+    out.result(UpdateRunStateResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+    return EXIT.ok;
+  });
+}
+
+function registerStops(run: Command, cli: Cli): void {
+  const stop = run
+    .command('stop')
+    .argument('<run>', 'id of the run')
+    .description("end a run's authority to write; when it returns, no check allows any of its tokens")
+    .requiredOption('--reason <text>', 'why, for the log');
+  action<{ reason: string }>(stop, cli, async ({ out, options, args: [runId = ''], client }) => {
+    const answer = await (await client('operator')).run.stopRun({ runId, reason: options.reason });
+    out.result(StopRunResponse.toJSON(answer), () => {
+      out.line(`Since ${when(answer.effectiveAt)} no check allows any token of run ${runId}.`);
+      showOpenWrites(out, answer.openWrites);
+    });
+    return EXIT.ok;
+  });
+
+  const stopAll = run
+    .command('stop-all')
+    .description('stop all runs that match')
+    .requiredOption('--reason <text>', 'why, for the log')
+    .option('--principal <name>', 'only runs of this principal')
+    .option('--resource <id>', 'only runs that hold or wait for something at, above or below it')
+    .option('--all', 'every run of the namespace')
+    .option('--key <key>', 'idempotency key');
+  interface StopAll { readonly reason: string; readonly principal?: string; readonly resource?: string; readonly all?: boolean; readonly key?: string }
+  action<StopAll>(stopAll, cli, async ({ out, options, client }) => {
+    const { principal = '', resource = '', all = false } = options;
+    if (principal === '' && resource === '' && !all) {
+      throw new CliError(EXIT.usage, 'Say which runs: --principal, --resource, or --all for every run of the namespace.');
+    }
+    const writ = await client('operator');
+    const answer = await writ.run.stopRuns({ principal, resource, all, reason: options.reason, idempotencyKey: options.key ?? '' });
+    out.result(StopRunsResponse.toJSON(answer), () => {
+      if (answer.runs.length === 0) out.line('No run matches.');
+      else {
+        out.line(`Since ${when(answer.effectiveAt)} no check allows any token of these runs:`);
+        showRuns(out, answer.runs);
+      }
+    });
+    return EXIT.ok;
+  });
+}
+
+function showOne(run: Run | undefined, show: (run: Run) => void): void {
+  if (run !== undefined) show(run);
+}
+
