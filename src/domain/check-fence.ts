@@ -27,7 +27,11 @@ export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVer
   const whole = leaseReason(facts, question.presenterRunId);
   const results = question.writes.map((write) => verdictOn(facts, whole, write));
   const allowed = results.every((result) => result.allowed);
-  return { allowed, results, validFor: allowed && facts.lease !== undefined ? Math.max(0, endsAt(facts.lease) - facts.now) : null };
+  return {
+    allowed,
+    results,
+    validFor: allowed && facts.lease !== undefined ? Math.max(0, endsAt(facts.lease) - facts.now) : null,
+  };
 }
 
 function verdictOn(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite): WriteVerdict {

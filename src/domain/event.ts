@@ -1,7 +1,7 @@
-import type { RefusalKind } from './refusal.js';
 import type { RuleLock } from './entry.js';
 import type { KeyBinding } from './key-binding.js';
 import type { EndReason, Lease, LeaseEntry } from './lease.js';
+import type { RefusalKind } from './refusal.js';
 import type { BlockCause, Run, RunState } from './run.js';
 import type { Micros } from './time.js';
 
@@ -49,7 +49,14 @@ export type EventBody =
       readonly why: string;
       readonly continuesFrom: { readonly revision: number; readonly hash: string };
     }
-  | { readonly kind: 'conflict_map_put'; readonly version: number; readonly text: string; readonly document: unknown; readonly reason: string; readonly onLiveConflict: string }
+  | {
+      readonly kind: 'conflict_map_put';
+      readonly version: number;
+      readonly text: string;
+      readonly document: unknown;
+      readonly reason: string;
+      readonly onLiveConflict: string;
+    }
   | { readonly kind: 'run_created'; readonly run: Run; readonly fingerprint: string }
   | {
       readonly kind: 'run_state_changed';
@@ -61,7 +68,15 @@ export type EventBody =
     }
   | { readonly kind: 'lease_queued'; readonly lease: Lease; readonly fingerprint: string }
   | { readonly kind: 'lease_granted'; readonly lease: Lease; readonly fingerprint: string | null }
-  | { readonly kind: 'lease_attached'; readonly attachments: readonly { readonly leaseId: string; readonly attachedUntil: Micros; readonly attachment: number; readonly attached: boolean }[] }
+  | {
+      readonly kind: 'lease_attached';
+      readonly attachments: readonly {
+        readonly leaseId: string;
+        readonly attachedUntil: Micros;
+        readonly attachment: number;
+        readonly attached: boolean;
+      }[];
+    }
   | { readonly kind: 'lease_claimed'; readonly leaseId: string }
   | { readonly kind: 'leases_renewed'; readonly runId: string; readonly renewals: readonly Renewed[] }
   | {
@@ -73,9 +88,18 @@ export type EventBody =
     }
   | { readonly kind: 'lease_ended'; readonly leaseId: string; readonly endReason: EndReason; readonly reason: string }
   | { readonly kind: 'key_bound'; readonly binding: KeyBinding }
-  | { readonly kind: 'acquire_refused'; readonly refusal: RefusalKind; readonly message: string; readonly purpose: string; readonly blockers: readonly string[] }
+  | {
+      readonly kind: 'acquire_refused';
+      readonly refusal: RefusalKind;
+      readonly message: string;
+      readonly purpose: string;
+      readonly blockers: readonly string[];
+    }
   | { readonly kind: 'checks_denied'; readonly denials: readonly DenialCount[] }
-  | { readonly kind: 'resources_unmatched'; readonly counts: readonly { readonly resource: string; readonly times: number }[] };
+  | {
+      readonly kind: 'resources_unmatched';
+      readonly counts: readonly { readonly resource: string; readonly times: number }[];
+    };
 
 export type EventKind = EventBody['kind'];
 

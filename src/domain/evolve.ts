@@ -85,7 +85,12 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     case 'lease_reexpanded': {
       const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
       removeLocks(state, lease);
-      const changed: Lease = { ...lease, generation: body.generation, entries: body.entries, ruleLocks: body.ruleLocks };
+      const changed: Lease = {
+        ...lease,
+        generation: body.generation,
+        entries: body.entries,
+        ruleLocks: body.ruleLocks,
+      };
       state.leases.set(body.leaseId, changed);
       addLocks(state, changed);
       return;
@@ -205,7 +210,8 @@ function countUnmatched(state: State, resource: string, times: number, time: Mic
   const before = state.unmatched.get(resource);
   if (before === undefined && state.unmatched.size >= MAX_UNMATCHED) {
     let oldest = null as { resource: string; lastSeenAt: Micros } | null;
-    for (const seen of state.unmatched.values()) if (oldest === null || seen.lastSeenAt < oldest.lastSeenAt) oldest = seen;
+    for (const seen of state.unmatched.values())
+      if (oldest === null || seen.lastSeenAt < oldest.lastSeenAt) oldest = seen;
     if (oldest !== null) state.unmatched.delete(oldest.resource);
   }
   state.unmatched.set(resource, { resource, times: (before?.times ?? 0) + times, lastSeenAt: time });

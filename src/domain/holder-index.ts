@@ -26,7 +26,14 @@ export class BaseHolderIndex implements HolderIndex {
     if (slot === undefined) this.slots.set(key, holder);
     else if (slot instanceof Map) slot.set(holder.leaseId, holder);
     else if (slot.leaseId === holder.leaseId) this.slots.set(key, holder);
-    else this.slots.set(key, new Map([[slot.leaseId, slot], [holder.leaseId, holder]]));
+    else
+      this.slots.set(
+        key,
+        new Map([
+          [slot.leaseId, slot],
+          [holder.leaseId, holder],
+        ]),
+      );
   }
 
   remove(key: string, leaseId: string): void {

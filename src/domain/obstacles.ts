@@ -109,7 +109,10 @@ function* successors(state: State, runId: string, now: Micros): Iterator<string>
 }
 
 /** The obstacle as a refusal names it. */
-export function blockerOf(obstacle: Obstacle, requested: readonly { readonly resource: string; readonly impliedBy: string }[]): Blocker {
+export function blockerOf(
+  obstacle: Obstacle,
+  requested: readonly { readonly resource: string; readonly impliedBy: string }[],
+): Blocker {
   const { lease, lock } = obstacle;
   const theirs = theirEntry(obstacle);
   const mine = requested[lock.entry];

@@ -126,7 +126,13 @@ function everything<T>(at: Node<T>, found: T[]): void {
   if (at.capture !== null) everything(at.capture, found);
 }
 
-function overlapFrom<T>(at: Node<T>, segments: readonly PatternSegment[], depth: number, below: boolean, found: T[]): void {
+function overlapFrom<T>(
+  at: Node<T>,
+  segments: readonly PatternSegment[],
+  depth: number,
+  below: boolean,
+  found: T[],
+): void {
   const segment = segments[depth];
   if (segment === undefined) {
     if (below) everything(at, found);
@@ -151,11 +157,15 @@ function overlapFrom<T>(at: Node<T>, segments: readonly PatternSegment[], depth:
  * others a more specific pattern matches everywhere. A resource that has only the literals the pattern
  * itself asks for is matched by the fewest others, so that one for each length decides it.
  */
-export function deciding<T extends { readonly pattern: Pattern }>(index: PatternIndex<T>, resource: readonly string[]): T[] {
+export function deciding<T extends { readonly pattern: Pattern }>(
+  index: PatternIndex<T>,
+  resource: readonly string[],
+): T[] {
   return index.atOrBelow(resource).filter((value) => {
     const { segments } = value.pattern;
     const sample = [...resource];
-    for (const segment of segments.slice(resource.length)) sample.push(segment.kind === 'literal' ? segment.text : ANY_SEGMENT);
+    for (const segment of segments.slice(resource.length))
+      sample.push(segment.kind === 'literal' ? segment.text : ANY_SEGMENT);
     const open = segments[segments.length - 1]?.kind === 'rest';
     for (let length = sample.length; length <= MAX_SEGMENTS; length += 1) {
       if (index.best(sample) === value) return true;

@@ -17,7 +17,9 @@ export interface Pattern {
   readonly names: readonly string[];
 }
 
-export type ParsedPattern = { readonly ok: true; readonly pattern: Pattern } | { readonly ok: false; readonly reason: string };
+export type ParsedPattern =
+  | { readonly ok: true; readonly pattern: Pattern }
+  | { readonly ok: false; readonly reason: string };
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
@@ -29,9 +31,11 @@ export function parsePattern(text: string, use: 'pattern' | 'template' = 'patter
   for (const [index, part] of parts.entries()) {
     const segment = parseSegment(part);
     if (typeof segment === 'string') return { ok: false, reason: segment };
-    if (segment.kind === 'rest' && index < parts.length - 1) return { ok: false, reason: `{${segment.name}...} must be the last segment` };
+    if (segment.kind === 'rest' && index < parts.length - 1)
+      return { ok: false, reason: `{${segment.name}...} must be the last segment` };
     if (segment.kind !== 'literal') {
-      if (use === 'pattern' && names.includes(segment.name)) return { ok: false, reason: `{${segment.name}} is there twice; each capture needs a name of its own` };
+      if (use === 'pattern' && names.includes(segment.name))
+        return { ok: false, reason: `{${segment.name}} is there twice; each capture needs a name of its own` };
       if (!names.includes(segment.name)) names.push(segment.name);
     }
     segments.push(segment);
@@ -48,7 +52,8 @@ function parseSegment(part: string): PatternSegment | string {
   if (inner === undefined) return `${JSON.stringify(part)}: a capture is a whole segment, {name} or {name...}`;
   const rest = inner.endsWith('...');
   const name = rest ? inner.slice(0, -3) : inner;
-  if (!NAME.test(name)) return `${JSON.stringify(part)}: a capture's name has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long`;
+  if (!NAME.test(name))
+    return `${JSON.stringify(part)}: a capture's name has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long`;
   return { kind: rest ? 'rest' : 'capture', name };
 }
 
@@ -88,7 +93,8 @@ export function bindAtOrBelow(pattern: Pattern, resource: readonly string[]): Pa
   for (let index = 0; index < depth; index += 1) {
     const segment = pattern.segments[index] as PatternSegment;
     const value = resource[index] as string;
-    if (segment.kind === 'rest') return { bound, partial: { name: segment.name, prefix: resource.slice(index).join('/') } };
+    if (segment.kind === 'rest')
+      return { bound, partial: { name: segment.name, prefix: resource.slice(index).join('/') } };
     if (segment.kind === 'capture') bound.set(segment.name, value);
     else if (segment.text !== value) return null;
   }
@@ -111,7 +117,10 @@ export type Substituted =
  * Puts captures into a template. Where one is not bound, as below a SUBTREE, the template stands for
  * every value it could take, and so becomes the subtree of its longest bound prefix.
  */
-export function substitute(template: Pattern, { bound, partial }: PartialCaptures = { bound: NO_CAPTURES, partial: null }): Substituted {
+export function substitute(
+  template: Pattern,
+  { bound, partial }: PartialCaptures = { bound: NO_CAPTURES, partial: null },
+): Substituted {
   const done: string[] = [];
   for (const segment of template.segments) {
     if (segment.kind === 'literal') {
@@ -153,7 +162,9 @@ export function matchesAtOrBelow(pattern: Pattern, resource: readonly string[]):
 export function coverSubtree(patterns: readonly Pattern[], resource: readonly string[]): boolean {
   let alive = patterns.filter((pattern) => matchesAtOrBelow(pattern, resource));
   for (let depth = resource.length; depth <= MAX_SEGMENTS; depth += 1) {
-    const matched = alive.some(({ segments }) => segments.length === depth || (segments.length < depth && endsInRest(segments)));
+    const matched = alive.some(
+      ({ segments }) => segments.length === depth || (segments.length < depth && endsInRest(segments)),
+    );
     if (!matched) return false;
     if (alive.some(({ segments }) => segments.length <= depth + 1 && endsInRest(segments))) return true;
     alive = alive.filter(({ segments }) => segments[depth]?.kind === 'capture' || segments[depth]?.kind === 'rest');
@@ -172,7 +183,8 @@ export function compareSpecificity(a: Pattern, b: Pattern): number {
     const difference = RANK[one.kind] - RANK[other.kind];
     if (difference !== 0) return difference;
     // Two literals that differ share no resource; any order will do, as long as it is one.
-    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text) return one.text < other.text ? -1 : 1;
+    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text)
+      return one.text < other.text ? -1 : 1;
   }
   return b.segments.length - a.segments.length;
 }

@@ -2,7 +2,9 @@
 export const MAX_RESOURCE_BYTES = 1_024;
 export const MAX_SEGMENTS = 32;
 
-export type ParsedResource = { readonly ok: true; readonly resource: string } | { readonly ok: false; readonly reason: string };
+export type ParsedResource =
+  | { readonly ok: true; readonly resource: string }
+  | { readonly ok: false; readonly reason: string };
 
 /**
  * Takes a text as the path of a resource when it is in normal form, and says why when it is not. It is
@@ -40,7 +42,11 @@ function asciiFlaw(text: string): string | null {
 function asciiSegmentFlaw(text: string, start: number, end: number, number: number): string {
   if (end === start) return emptySegment(text, number);
   if (text.charCodeAt(start) === SPACE || text.charCodeAt(end - 1) === SPACE) return outerSpace(number);
-  if (text.charCodeAt(start) === DOT && (end === start + 1 || (end === start + 2 && text.charCodeAt(start + 1) === DOT))) return dotSegment(number);
+  if (
+    text.charCodeAt(start) === DOT &&
+    (end === start + 1 || (end === start + 2 && text.charCodeAt(start + 1) === DOT))
+  )
+    return dotSegment(number);
   return '';
 }
 
@@ -78,7 +84,8 @@ function emptySegment(text: string, number: number): string {
 
 const dotSegment = (number: number): string => `segment ${number} is "." or ".."`;
 const outerSpace = (number: number): string => `segment ${number} begins or ends with a space`;
-const tooManySegments = (count: number): string => (count > MAX_SEGMENTS ? `it has ${count} segments; at most ${MAX_SEGMENTS} are allowed` : '');
+const tooManySegments = (count: number): string =>
+  count > MAX_SEGMENTS ? `it has ${count} segments; at most ${MAX_SEGMENTS} are allowed` : '';
 
 function controlCharacter(code: number, segmentsBefore: number): string {
   const name = `U+${code.toString(16).toUpperCase().padStart(4, '0')}`;

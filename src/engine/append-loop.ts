@@ -41,12 +41,22 @@ export class BatchRun {
     } finally {
       this.log.unwatch(this.attempted.keys());
     }
-    throw new Fault('unavailable', 'TOO_BUSY', 'The append kept losing to other replicas; try again with the same key.');
+    throw new Fault(
+      'unavailable',
+      'TOO_BUSY',
+      'The append kept losing to other replicas; try again with the same key.',
+    );
   }
 
   private plan(): Plan {
     return planBatch(
-      { base: this.log.state, head: this.log.head, clock: this.log.estimatedNow(), bounds: this.options.bounds, identity: this.log.identity },
+      {
+        base: this.log.state,
+        head: this.log.head,
+        clock: this.log.estimatedNow(),
+        bounds: this.options.bounds,
+        identity: this.log.identity,
+      },
       this.commands,
     );
   }
@@ -91,7 +101,12 @@ export class BatchRun {
     switch (result.outcome) {
       case 'appended':
         this.log.commit(plan);
-        this.options.observer.batchAppended(this.log.namespace, this.commands.length, plan.events, this.options.monotonicNow() - sentAt);
+        this.options.observer.batchAppended(
+          this.log.namespace,
+          this.commands.length,
+          plan.events,
+          this.options.monotonicNow() - sentAt,
+        );
         return { settled: plan };
       case 'stale':
         this.refuseShrunk(plan, result.gate);

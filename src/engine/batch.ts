@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Bounds, Decision, type LoadedRecords, NeedsLoad, NOTHING_LOADED } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
 import { evolve } from '../domain/evolve.js';
-import { overlay, type Overlay, type State } from '../domain/state.js';
+import { type Overlay, overlay, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
 import type { AppendBatch, DatabaseIdentity, EventRecord, Head, MapVersion } from '../storage/store.js';
 import { BODY_VERSION, canonicalJson, encodeBody } from './event-codec.js';
@@ -20,7 +20,9 @@ export interface Command<R = unknown> {
 }
 
 /** How one command of a batch came out, not yet acknowledged. */
-type Outcome = { readonly value: unknown; readonly revision: number; readonly now: Micros } | { readonly error: unknown };
+type Outcome =
+  | { readonly value: unknown; readonly revision: number; readonly now: Micros }
+  | { readonly error: unknown };
 
 /** A batch as decided in memory: what would be written, and how each command would be answered. */
 export interface Plan {
@@ -64,11 +66,18 @@ export function planBatch(context: PlanContext, commands: readonly Command[]): P
     }
     newKeys.push(...decision.newKeys);
     if (decision.reliedOnAsPast !== null) past = Math.max(past ?? 0, decision.reliedOnAsPast);
-    if (decision.reliedOnAsFuture !== null) future = Math.min(future ?? Number.POSITIVE_INFINITY, decision.reliedOnAsFuture);
+    if (decision.reliedOnAsFuture !== null)
+      future = Math.min(future ?? Number.POSITIVE_INFINITY, decision.reliedOnAsFuture);
     outcomes.push(outcome);
   }
   const written = events.length === 0 ? null : { past, future, newKeys };
-  return { overlay: layer, events, outcomes, missing, batch: written === null ? null : toBatch(context, layer, events, written) };
+  return {
+    overlay: layer,
+    events,
+    outcomes,
+    missing,
+    batch: written === null ? null : toBatch(context, layer, events, written),
+  };
 }
 
 function replay(base: State, events: readonly DomainEvent[]): Overlay {
@@ -102,7 +111,10 @@ function toBatch(
 }
 
 /** Only keys that this batch binds need the proof; a key looked up by a refused request binds nothing. */
-function provenNew(layer: Overlay, newKeys: readonly { scope: string; key: string }[]): { scope: string; key: string }[] {
+function provenNew(
+  layer: Overlay,
+  newKeys: readonly { scope: string; key: string }[],
+): { scope: string; key: string }[] {
   const bound = new Set(layer.keys.changed().map((binding) => `${binding.scope}\n${binding.key}`));
   const seen = new Set<string>();
   return newKeys.filter(({ scope, key }) => {
@@ -123,7 +135,12 @@ function mapVersionOf(events: readonly DomainEvent[]): MapVersion | null {
 }
 
 /** The rows of the log, each with the hash of the one before (P7). */
-export function toRecords(namespace: string, batchId: string, head: Head, events: readonly DomainEvent[]): EventRecord[] {
+export function toRecords(
+  namespace: string,
+  batchId: string,
+  head: Head,
+  events: readonly DomainEvent[],
+): EventRecord[] {
   let { revision, hash } = head;
   return events.map((event) => {
     revision += 1;

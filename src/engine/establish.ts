@@ -17,12 +17,24 @@ import { pause } from './trouble.js';
  *
  * Returns the log once this replica may decide; throws when the database cannot be believed now.
  */
-export async function establish(namespace: string, options: EngineOptions, remembered: Head | null, onAdvance: () => void): Promise<ReplicaLog> {
+export async function establish(
+  namespace: string,
+  options: EngineOptions,
+  remembered: Head | null,
+  onAdvance: () => void,
+): Promise<ReplicaLog> {
   const snapshot = await options.store.loadSnapshot(namespace);
-  if (snapshot === null) throw new Fault('not_found', 'NAMESPACE_NOT_FOUND', `There is no namespace ${JSON.stringify(namespace)}.`);
+  if (snapshot === null)
+    throw new Fault('not_found', 'NAMESPACE_NOT_FOUND', `There is no namespace ${JSON.stringify(namespace)}.`);
   refuseUnfit(snapshot.gate, options);
   const verdict = await judge(namespace, options, snapshot, remembered);
-  const log = new ReplicaLog(namespace, options, new ReplicaState(namespace, snapshot), snapshot.recordedIdentity, onAdvance);
+  const log = new ReplicaLog(
+    namespace,
+    options,
+    new ReplicaState(namespace, snapshot),
+    snapshot.recordedIdentity,
+    onAdvance,
+  );
   log.clock.observe(snapshot.gate.now);
   if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);
   if (verdict.kind === 'same') {
@@ -30,7 +42,10 @@ export async function establish(namespace: string, options: EngineOptions, remem
     return log;
   }
   const lost = verdict.kind === 'lost';
-  if (lost) options.observer.problem(`namespace ${namespace}: history was lost: ${verdict.why}; every lease ends and every run is blocked`);
+  if (lost)
+    options.observer.problem(
+      `namespace ${namespace}: history was lost: ${verdict.why}; every lease ends and every run is blocked`,
+    );
   else options.observer.notice(`namespace ${namespace}: ${verdict.why}`);
   if (lost || verdict.settle) await pause((2 * SECOND + options.maxClockSkew) / MILLISECOND);
   await record(log, options, snapshot.gate, { lost, why: verdict.why });
@@ -39,9 +54,18 @@ export async function establish(namespace: string, options: EngineOptions, remem
 
 function refuseUnfit(gate: Gate, options: EngineOptions): void {
   if (gate.inRecovery) throw new DatabaseChanged('the server is in recovery, and a standby is never believed');
-  if (!gate.durable) throw new Fault('unavailable', 'DATABASE_NOT_DURABLE', 'fsync or synchronous_commit is off; Writ does not start on such a database.');
+  if (!gate.durable)
+    throw new Fault(
+      'unavailable',
+      'DATABASE_NOT_DURABLE',
+      'fsync or synchronous_commit is off; Writ does not start on such a database.',
+    );
   if (gate.head !== null && gate.now + options.maxClockSkew < gate.head.time) {
-    throw new Fault('unavailable', 'CLOCK_BEHIND', 'The database clock is behind the last event by more than the allowed skew.');
+    throw new Fault(
+      'unavailable',
+      'CLOCK_BEHIND',
+      'The database clock is behind the last event by more than the allowed skew.',
+    );
   }
 }
 
@@ -51,7 +75,12 @@ function furthest(remembered: Head | null, witnessed: SeenHead | null): SeenHead
   return witnessed === null || witnessed.revision < remembered.revision ? remembered : witnessed;
 }
 
-async function judge(namespace: string, options: EngineOptions, snapshot: Snapshot, remembered: Head | null): Promise<HistoryVerdict> {
+async function judge(
+  namespace: string,
+  options: EngineOptions,
+  snapshot: Snapshot,
+  remembered: Head | null,
+): Promise<HistoryVerdict> {
   const seen = furthest(remembered, options.witness.read(namespace));
   const event = seen === null ? null : await options.store.readEvent(namespace, seen.revision);
   return judgeHistory({
@@ -64,7 +93,12 @@ async function judge(namespace: string, options: EngineOptions, snapshot: Snapsh
 }
 
 /** Appends `database_identified`; if somebody else was faster, the caller establishes anew. */
-async function record(log: ReplicaLog, options: EngineOptions, gate: Gate, verdict: { lost: boolean; why: string }): Promise<void> {
+async function record(
+  log: ReplicaLog,
+  options: EngineOptions,
+  gate: Gate,
+  verdict: { lost: boolean; why: string },
+): Promise<void> {
   const { identity } = gate;
   const { revision, hash } = log.head;
   const identify = { identity, lostHistory: verdict.lost, why: verdict.why, continuesFrom: { revision, hash } };
@@ -87,11 +121,23 @@ export async function createNamespace(namespace: string, actor: string, options:
   refuseUnfit(gate, options);
   if (gate.head !== null) return false;
   const state = new ReplicaState(namespace, null);
-  const { command } = newCommand(actor, (decision) => {
-    decision.emit({ kind: 'namespace_created', name: namespace });
-    decideIdentify(decision, { identity: gate.identity, lostHistory: false, why: 'creation', continuesFrom: { revision: 1, hash: '' } });
-  }, true);
-  const plan = planBatch({ base: state.state, head: GENESIS, clock: gate.now, bounds: options.bounds, identity: gate.identity }, [command]);
+  const { command } = newCommand(
+    actor,
+    (decision) => {
+      decision.emit({ kind: 'namespace_created', name: namespace });
+      decideIdentify(decision, {
+        identity: gate.identity,
+        lostHistory: false,
+        why: 'creation',
+        continuesFrom: { revision: 1, hash: '' },
+      });
+    },
+    true,
+  );
+  const plan = planBatch(
+    { base: state.state, head: GENESIS, clock: gate.now, bounds: options.bounds, identity: gate.identity },
+    [command],
+  );
   if (plan.batch === null) throw new Error('creation makes no event');
   const result = await options.store.append(plan.batch);
   return result.outcome === 'appended';

@@ -50,7 +50,8 @@ function compact<T extends object>(record: T, defaults: Partial<T>): Partial<T> 
   for (const key of Object.keys(record) as (keyof T)[]) {
     const value = record[key];
     const usual = defaults[key];
-    const same = Array.isArray(value) && Array.isArray(usual) ? value.length === 0 && usual.length === 0 : value === usual;
+    const same =
+      Array.isArray(value) && Array.isArray(usual) ? value.length === 0 && usual.length === 0 : value === usual;
     if (!same) told[key] = value;
   }
   return told;

@@ -34,14 +34,19 @@ export type HistoryVerdict =
 export function judgeHistory(facts: HistoryFacts): HistoryVerdict {
   const { recorded, current, seen, hashAtSeen } = facts;
   if (recorded === null) return { kind: 'changed', why: 'first start on this database', settle: false };
-  if (recorded.systemIdentifier !== current.systemIdentifier) return lost('it is another database cluster than the one recorded');
+  if (recorded.systemIdentifier !== current.systemIdentifier)
+    return lost('it is another database cluster than the one recorded');
   if (recorded.databaseOid !== current.databaseOid || recorded.eventTableOid !== current.eventTableOid) {
     return lost('the log was reloaded into a new table or database');
   }
   if (current.timeline < recorded.timeline) {
-    return { kind: 'disbelieved', why: `the server is on timeline ${current.timeline}, older than the recorded ${recorded.timeline}` };
+    return {
+      kind: 'disbelieved',
+      why: `the server is on timeline ${current.timeline}, older than the recorded ${recorded.timeline}`,
+    };
   }
-  if (seen !== null && hashAtSeen !== seen.hash) return lost(`the log does not continue revision ${seen.revision}, which was seen before`);
+  if (seen !== null && hashAtSeen !== seen.hash)
+    return lost(`the log does not continue revision ${seen.revision}, which was seen before`);
   if (current.timeline > recorded.timeline) {
     return facts.failover === 'asynchronous'
       ? lost(`the database failed over to timeline ${current.timeline}, and asynchronous replication can lose commits`)

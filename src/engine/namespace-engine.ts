@@ -23,7 +23,11 @@ export interface Answer<R> {
   readonly now: Micros;
 }
 
-const NOT_READY = new Fault('unavailable', 'NOT_READY', 'The coordinator has not yet loaded this namespace; try again.');
+const NOT_READY = new Fault(
+  'unavailable',
+  'NOT_READY',
+  'The coordinator has not yet loaded this namespace; try again.',
+);
 const SHUTTING_DOWN = new Fault('unavailable', 'SHUTTING_DOWN', 'This replica is shutting down; call another one.');
 
 /**
@@ -51,7 +55,11 @@ export class NamespaceEngine {
     private readonly options: EngineOptions,
   ) {
     this.nothing = emptyState(namespace);
-    this.readIndex = new ReadIndex(() => options.store.readGate(namespace), options.observer.gateRead, options.monotonicNow);
+    this.readIndex = new ReadIndex(
+      () => options.store.readGate(namespace),
+      options.observer.gateRead,
+      options.monotonicNow,
+    );
   }
 
   /** Loads the namespace, retrying while the database cannot be believed; resolves once it can decide. */
@@ -142,7 +150,11 @@ export class NamespaceEngine {
       this.confirmedHead = gate.head?.revision ?? 0;
       await log.accept(gate);
       if (!this.options.alive()) {
-        throw new Fault('unavailable', 'REPLICA_STALE', 'This replica could not write its heartbeat lately; call another one.');
+        throw new Fault(
+          'unavailable',
+          'REPLICA_STALE',
+          'This replica could not write its heartbeat lately; call another one.',
+        );
       }
       return { log, now: gate.now };
     });

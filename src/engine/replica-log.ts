@@ -8,7 +8,7 @@ import { DatabaseClock } from './database-clock.js';
 import { sameIdentity } from './history.js';
 import { loadMissing } from './load-missing.js';
 import type { EngineOptions } from './options.js';
-import { LogForked, ReplicaState } from './replica-state.js';
+import { LogForked, type ReplicaState } from './replica-state.js';
 
 /** Events read at once while following the log. */
 const TAIL_PAGE = 1_000;
@@ -58,7 +58,11 @@ export class ReplicaLog {
   believe(gate: Gate): void {
     if (gate.inRecovery) throw new DatabaseChanged('the server is in recovery, and a standby is never believed');
     if (!gate.durable) {
-      throw new Fault('unavailable', 'DATABASE_NOT_DURABLE', 'fsync or synchronous_commit is off; nothing is decided on such a database.');
+      throw new Fault(
+        'unavailable',
+        'DATABASE_NOT_DURABLE',
+        'fsync or synchronous_commit is off; nothing is decided on such a database.',
+      );
     }
     if (this.identity !== null && !sameIdentity(gate.identity, this.identity)) {
       throw new DatabaseChanged('the database answers with another identity');
@@ -86,7 +90,8 @@ export class ReplicaLog {
   private async followPage(): Promise<void> {
     const before = this.head.revision;
     const records = await this.options.store.readTail(this.namespace, before, TAIL_PAGE);
-    if (records.length === 0) throw new LogForked(`the log ends before revision ${before + 1}, which the database had confirmed`);
+    if (records.length === 0)
+      throw new LogForked(`the log ends before revision ${before + 1}, which the database had confirmed`);
     this.take(records);
   }
 

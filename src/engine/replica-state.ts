@@ -1,5 +1,5 @@
-import { evolve, insert } from '../domain/evolve.js';
 import { compileStored } from '../domain/conflict-map/index.js';
+import { evolve, insert } from '../domain/evolve.js';
 import { hasEnded } from '../domain/run.js';
 import { emptyState, type Overlay, type State } from '../domain/state.js';
 import type { EventRecord, Head, Snapshot } from '../storage/store.js';
@@ -43,7 +43,9 @@ export class ReplicaState {
     for (const record of records) {
       if (record.revision <= this.head.revision) continue;
       if (record.revision !== this.head.revision + 1 || record.prevHash !== this.head.hash) {
-        throw new LogForked(`revision ${record.revision} does not follow revision ${this.head.revision} as this replica knows it`);
+        throw new LogForked(
+          `revision ${record.revision} does not follow revision ${this.head.revision} as this replica knows it`,
+        );
       }
       const event = decodeEvent(record);
       evolve(this.state, event, record.revision);
@@ -51,7 +53,8 @@ export class ReplicaState {
       const { body } = event;
       if (body.kind === 'lease_ended') this.rememberLease(body.leaseId);
       if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
-      if (body.kind === 'lease_granted' || body.kind === 'lease_queued') this.rememberKey(`run:${body.lease.runId}\n${body.lease.idempotencyKey}`);
+      if (body.kind === 'lease_granted' || body.kind === 'lease_queued')
+        this.rememberKey(`run:${body.lease.runId}\n${body.lease.idempotencyKey}`);
       if (body.kind === 'key_bound') this.rememberKey(`${body.binding.scope}\n${body.binding.key}`);
     }
     this.forget();

@@ -1,7 +1,7 @@
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
 import { isPast } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
-import { type Micros, MILLISECOND, SECOND } from '../domain/time.js';
+import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { createNamespace } from './establish.js';
 import { NamespaceEngine } from './namespace-engine.js';
 import type { EngineOptions } from './options.js';
@@ -46,7 +46,13 @@ export class Replica {
     this.every(SWEEP_EVERY_MS, () => this.sweep());
     this.every(ATTACH_EVERY_MS, () => this.extendAttachments());
     this.every(PURGE_EVERY_MS, () => this.purge());
-    this.unsubscribe = this.options.store.onAppended((namespace) => void this.engines.get(namespace)?.refresh().catch(() => undefined));
+    this.unsubscribe = this.options.store.onAppended(
+      (namespace) =>
+        void this.engines
+          .get(namespace)
+          ?.refresh()
+          .catch(() => undefined),
+    );
     await createNamespace('default', 'system', this.engineOptions);
     await this.open('default');
   }
@@ -90,9 +96,11 @@ export class Replica {
   /** Why this replica cannot decide; empty when it can. */
   reasonsNotReady(): string[] {
     const reasons: string[] = [];
-    if (!this.alive()) reasons.push('the heartbeat could not be written lately: is the database reachable and writable?');
+    if (!this.alive())
+      reasons.push('the heartbeat could not be written lately: is the database reachable and writable?');
     if (this.engines.size === 0) reasons.push('no namespace is loaded yet');
-    for (const engine of this.engines.values()) if (engine.notReady !== null) reasons.push(`${engine.namespace}: ${engine.notReady.message}`);
+    for (const engine of this.engines.values())
+      if (engine.notReady !== null) reasons.push(`${engine.namespace}: ${engine.notReady.message}`);
     return reasons;
   }
 
@@ -110,7 +118,9 @@ export class Replica {
     calls.delete(leaseId);
     const engine = this.engines.get(namespace);
     if (engine === undefined) return;
-    await engine.submit('system', (decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }])).catch(() => undefined);
+    await engine
+      .submit('system', (decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }]))
+      .catch(() => undefined);
   }
 
   private alive(): boolean {
@@ -175,7 +185,8 @@ export class Replica {
 
   private async purge(): Promise<void> {
     for (const engine of this.engines.values()) {
-      if (engine.notReady === null) await this.options.store.purge(engine.namespace, engine.estimatedNow() - this.options.purgeAfter, PURGE_RUNS);
+      if (engine.notReady === null)
+        await this.options.store.purge(engine.namespace, engine.estimatedNow() - this.options.purgeAfter, PURGE_RUNS);
     }
   }
 }
@@ -184,7 +195,12 @@ function somethingIsDue(engine: NamespaceEngine): boolean {
   const now = engine.estimatedNow();
   for (const lease of engine.state.leases.values()) {
     if (lease.state === 'active' && isPast(lease, now)) return true;
-    if (lease.state === 'waiting' && lease.waiting !== null && Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil) <= now) return true;
+    if (
+      lease.state === 'waiting' &&
+      lease.waiting !== null &&
+      Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil) <= now
+    )
+      return true;
   }
   for (const run of engine.state.runs.values()) if (!hasEnded(run) && run.authorityEndsAt <= now) return true;
   return false;

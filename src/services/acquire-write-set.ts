@@ -1,10 +1,18 @@
-import { type AcquireCommand, type AcquireDecision, ATTACHED_FOR, decideAcquire, describeWaiting, endedWaiting, previewAcquire } from '../domain/decide/acquire.js';
+import {
+  type AcquireCommand,
+  type AcquireDecision,
+  ATTACHED_FOR,
+  decideAcquire,
+  describeWaiting,
+  endedWaiting,
+  previewAcquire,
+} from '../domain/decide/acquire.js';
 import { Decision } from '../domain/decide/decision.js';
 import { runNotFound } from '../domain/decide/run-guard.js';
 import type { Lease } from '../domain/lease.js';
 import type { Refusal } from '../domain/refusal.js';
 import { overlay } from '../domain/state.js';
-import { type Micros, MILLISECOND, SECOND } from '../domain/time.js';
+import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { AcquireInput, AcquireOutcome, At, CallContext, WaitingPlace } from './api.js';
 import { type Deps, engineOf, fingerprint, hasRole, randomId, requestIds } from './deps.js';
@@ -18,7 +26,11 @@ const MAX_WAIT: Micros = 3_600 * SECOND;
 const MAX_TTL: Micros = 3_600 * SECOND;
 
 /** AcquireWriteSet: grants, queues or refuses; blocks while the request waits and its caller does. */
-export async function acquireWriteSet(deps: Deps, context: CallContext, input: AcquireInput): Promise<At<AcquireOutcome>> {
+export async function acquireWriteSet(
+  deps: Deps,
+  context: CallContext,
+  input: AcquireInput,
+): Promise<At<AcquireOutcome>> {
   checkInput(deps, input, true);
   const engine = await engineOf(deps, context);
   const command = toCommand(context, input);
@@ -70,7 +82,11 @@ async function waitForGrant(
 ): Promise<At<AcquireOutcome>> {
   const { leaseId, attachment } = waiting;
   deps.replica.attach(engine.namespace, leaseId, attachment);
-  const block = Math.min(command.wait, MAX_BLOCK, context.deadlineMs === null ? MAX_BLOCK : context.deadlineMs * MILLISECOND - DEADLINE_MARGIN);
+  const block = Math.min(
+    command.wait,
+    MAX_BLOCK,
+    context.deadlineMs === null ? MAX_BLOCK : context.deadlineMs * MILLISECOND - DEADLINE_MARGIN,
+  );
   try {
     await settled(engine, leaseId, attachment, block / MILLISECOND, context.signal);
   } finally {
@@ -80,7 +96,13 @@ async function waitForGrant(
 }
 
 /** Resolves when the request is not waiting any more, another call took its place over, or time is up. */
-function settled(engine: NamespaceEngine, leaseId: string, attachment: number, blockMs: number, signal: AbortSignal): Promise<void> {
+function settled(
+  engine: NamespaceEngine,
+  leaseId: string,
+  attachment: number,
+  blockMs: number,
+  signal: AbortSignal,
+): Promise<void> {
   return new Promise((resolve) => {
     const isSettled = (): boolean => {
       const lease = engine.state.leases.get(leaseId);
@@ -124,7 +146,11 @@ function placeOf(engine: NamespaceEngine, lease: Lease, now: Micros, deps: Deps)
 }
 
 /** PreviewWriteSet: the same decision on an overlay that is thrown away. */
-export async function previewWriteSet(deps: Deps, context: CallContext, input: AcquireInput): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>> {
+export async function previewWriteSet(
+  deps: Deps,
+  context: CallContext,
+  input: AcquireInput,
+): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>> {
   checkInput(deps, input, false);
   const engine = await engineOf(deps, context);
   const asOperator = hasRole(context, 'operator', 'admin');

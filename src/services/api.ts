@@ -187,29 +187,71 @@ export interface EventQuery {
 /** One method per RPC. */
 export interface WritApi {
   acquireWriteSet(context: CallContext, input: AcquireInput): Promise<At<AcquireOutcome>>;
-  renewLeases(context: CallContext, input: { runId: string; renewals: readonly RenewalInput[] }): Promise<At<readonly RenewalOutcome[]>>;
-  releaseLease(context: CallContext, input: { runId: string; leaseId: string | null; acquireKey: string | null }): Promise<At<ReleaseOutcome>>;
-  revokeLease(context: CallContext, input: { leaseId: string; reason: string }): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>>;
+  renewLeases(
+    context: CallContext,
+    input: { runId: string; renewals: readonly RenewalInput[] },
+  ): Promise<At<readonly RenewalOutcome[]>>;
+  releaseLease(
+    context: CallContext,
+    input: { runId: string; leaseId: string | null; acquireKey: string | null },
+  ): Promise<At<ReleaseOutcome>>;
+  revokeLease(
+    context: CallContext,
+    input: { leaseId: string; reason: string },
+  ): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>>;
   getLease(context: CallContext, input: { leaseId: string }): Promise<At<Lease>>;
-  listLeases(context: CallContext, input: { runId: string; resource: string; states: readonly LeaseState[]; page: Page }): Promise<At<Paged<Lease>>>;
-  previewWriteSet(context: CallContext, input: AcquireInput): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>>;
+  listLeases(
+    context: CallContext,
+    input: { runId: string; resource: string; states: readonly LeaseState[]; page: Page },
+  ): Promise<At<Paged<Lease>>>;
+  previewWriteSet(
+    context: CallContext,
+    input: AcquireInput,
+  ): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>>;
 
-  checkFence(context: CallContext, input: { leaseId: string; presenterRunId: string; writes: readonly ProtectedWrite[]; requestId: string }): Promise<At<FenceVerdict>>;
+  checkFence(
+    context: CallContext,
+    input: { leaseId: string; presenterRunId: string; writes: readonly ProtectedWrite[]; requestId: string },
+  ): Promise<At<FenceVerdict>>;
 
   createRun(context: CallContext, input: CreateRunInput): Promise<At<RunView>>;
   getRun(context: CallContext, input: { runId: string }): Promise<At<RunView>>;
   listRuns(context: CallContext, input: { states: readonly RunState[]; page: Page }): Promise<At<Paged<RunView>>>;
-  updateRunState(context: CallContext, input: { runId: string; state: RunState; reason: string; idempotencyKey: string }): Promise<At<RunView>>;
-  stopRun(context: CallContext, input: { runId: string; reason: string }): Promise<At<{ effectiveAt: Micros; run: RunView }>>;
-  stopRuns(context: CallContext, input: { principal: string; resource: string; all: boolean; reason: string; idempotencyKey: string }): Promise<At<{ effectiveAt: Micros; runs: readonly RunView[] }>>;
+  updateRunState(
+    context: CallContext,
+    input: { runId: string; state: RunState; reason: string; idempotencyKey: string },
+  ): Promise<At<RunView>>;
+  stopRun(
+    context: CallContext,
+    input: { runId: string; reason: string },
+  ): Promise<At<{ effectiveAt: Micros; run: RunView }>>;
+  stopRuns(
+    context: CallContext,
+    input: { principal: string; resource: string; all: boolean; reason: string; idempotencyKey: string },
+  ): Promise<At<{ effectiveAt: Micros; runs: readonly RunView[] }>>;
 
   getConflictMap(context: CallContext, input: { version: number }): Promise<At<MapVersion | null>>;
-  putConflictMap(context: CallContext, input: { document: string; expectedVersion: number; reason: string; onLiveConflict: OnLiveConflict }): Promise<At<{ version: number; warnings: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
-  validateConflictMap(context: CallContext, input: { document: string; fileName: string }): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }>;
-  previewConflictMap(context: CallContext, input: { document: string; onLiveConflict: OnLiveConflict }): Promise<At<{ accepted: boolean; problems: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
-  explainConflict(context: CallContext, input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string }): Promise<Explanation>;
+  putConflictMap(
+    context: CallContext,
+    input: { document: string; expectedVersion: number; reason: string; onLiveConflict: OnLiveConflict },
+  ): Promise<At<{ version: number; warnings: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
+  validateConflictMap(
+    context: CallContext,
+    input: { document: string; fileName: string },
+  ): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }>;
+  previewConflictMap(
+    context: CallContext,
+    input: { document: string; onLiveConflict: OnLiveConflict },
+  ): Promise<At<{ accepted: boolean; problems: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
+  explainConflict(
+    context: CallContext,
+    input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string },
+  ): Promise<Explanation>;
   listConflictMapVersions(context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>>;
-  resolveResource(context: CallContext, input: { resource: string }): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }>;
+  resolveResource(
+    context: CallContext,
+    input: { resource: string },
+  ): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }>;
   getTaskMatrix(context: CallContext, input: { document: string }): Promise<readonly TaskPairView[]>;
   listUnmatchedResources(context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>>;
 
@@ -218,7 +260,10 @@ export interface WritApi {
   exportEvents(context: CallContext, input: { afterRevision: number }): AsyncIterable<readonly EventRecord[]>;
   getCheckpoint(context: CallContext): Promise<Checkpoint>;
 
-  createNamespace(context: CallContext, input: { name: string }): Promise<{ namespace: NamespaceView; created: boolean }>;
+  createNamespace(
+    context: CallContext,
+    input: { name: string },
+  ): Promise<{ namespace: NamespaceView; created: boolean }>;
   getNamespace(context: CallContext, input: { name: string }): Promise<NamespaceView>;
   listNamespaces(context: CallContext, input: { page: Page }): Promise<Paged<NamespaceView>>;
 }

@@ -6,7 +6,11 @@ import { paged, pageOf } from './fields.js';
 const EXPORT_BATCH = 1_000;
 
 /** ListEvents: a search of the log; the page token is the revision it goes on after. */
-export async function listEvents(deps: Deps, context: CallContext, query: EventQuery & { page: Page }): Promise<Paged<EventRecord>> {
+export async function listEvents(
+  deps: Deps,
+  context: CallContext,
+  query: EventQuery & { page: Page },
+): Promise<Paged<EventRecord>> {
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
@@ -28,7 +32,11 @@ export async function listEvents(deps: Deps, context: CallContext, query: EventQ
 }
 
 /** ExportEvents: the log in order, up to the head it had when the call began. */
-export async function* exportEvents(deps: Deps, context: CallContext, input: { afterRevision: number }): AsyncIterable<readonly EventRecord[]> {
+export async function* exportEvents(
+  deps: Deps,
+  context: CallContext,
+  input: { afterRevision: number },
+): AsyncIterable<readonly EventRecord[]> {
   const engine = await engineOf(deps, context);
   const { revision: head } = await engine.read(() => null);
   let after = input.afterRevision;

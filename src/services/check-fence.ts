@@ -1,7 +1,7 @@
 import { checkFence as decideCheck } from '../domain/check-fence.js';
 import { observes, resolveResource } from '../domain/conflict-map/index.js';
-import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
 import type { View } from '../domain/decide/decision.js';
+import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
 import type { At, CallContext } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { FieldChecks } from './fields.js';
@@ -58,7 +58,13 @@ function verdict(deps: Deps, view: View, input: CheckInput): FenceVerdict {
   );
 }
 
-function recordDenial(deps: Deps, namespace: string, context: CallContext, input: CheckInput, verdict: FenceVerdict): void {
+function recordDenial(
+  deps: Deps,
+  namespace: string,
+  context: CallContext,
+  input: CheckInput,
+  verdict: FenceVerdict,
+): void {
   input.writes.forEach((write, index) => {
     const result = verdict.results[index];
     if (result === undefined || result.reason === 'ok') return;
@@ -66,7 +72,14 @@ function recordDenial(deps: Deps, namespace: string, context: CallContext, input
     const { resource, action } = write;
     deps.denials.note(
       namespace,
-      { reason: result.reason, resource, action, runId: input.presenterRunId, target: context.principal.name, observedOnly: result.observedOnly },
+      {
+        reason: result.reason,
+        resource,
+        action,
+        runId: input.presenterRunId,
+        target: context.principal.name,
+        observedOnly: result.observedOnly,
+      },
       input.requestId,
     );
   });

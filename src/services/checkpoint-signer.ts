@@ -16,7 +16,10 @@ export function fileCheckpointSigner(path: string): CheckpointSigner {
   const privateKey = readKey(path) ?? makeKey(path);
   const publicKey = createPublicKey(privateKey);
   const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }) as string;
-  const keyId = createHash('sha256').update(publicKey.export({ type: 'spki', format: 'der' })).digest('hex').slice(0, 16);
+  const keyId = createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('hex')
+    .slice(0, 16);
   return {
     keyId,
     sign(namespace, revision, hash, time) {

@@ -20,12 +20,28 @@ function line(most: number) {
     .refine((text) => !/\p{Cc}/u.test(text), { error: 'must be one line without control characters' });
 }
 
-const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, { error: 'a name has letters, digits, ".", "_", ":" and "-", begins with a letter or digit, and is at most 128 long' });
-const parameter = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, { error: 'a parameter has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long' });
+const name = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, {
+    error: 'a name has letters, digits, ".", "_", ":" and "-", begins with a letter or digit, and is at most 128 long',
+  });
+const parameter = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
+    error: 'a parameter has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long',
+  });
 const path = line(1_280).min(1);
 const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
-const duration = z.string().transform((text, context) => parsed(parseDuration(text), 'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected', context));
-const timestamp = z.string().transform((text, context) => parsed(parseTimestamp(text), 'a time in RFC 3339 such as 2026-12-01T10:00:00Z is expected', context));
+const duration = z
+  .string()
+  .transform((text, context) =>
+    parsed(parseDuration(text), 'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected', context),
+  );
+const timestamp = z
+  .string()
+  .transform((text, context) =>
+    parsed(parseTimestamp(text), 'a time in RFC 3339 such as 2026-12-01T10:00:00Z is expected', context),
+  );
 
 function parsed(value: number | null, problem: string, context: z.RefinementCtx): number {
   if (value !== null) return value;
@@ -73,7 +89,10 @@ const sideOfTask = z.record(z.string(), line(1_280)).and(z.object({ task: name }
 
 /** A task with its parameters beside its name, or entries: which of the two is told by the keys, so that problems are about the right one. */
 const side: z.ZodType<DocumentSide> = z.record(z.string(), z.unknown()).transform((value, context): DocumentSide => {
-  const result = ('task' in value ? sideOfTask : sideOfEntries).safeParse(value, { error: messageOf, reportInput: true });
+  const result = ('task' in value ? sideOfTask : sideOfEntries).safeParse(value, {
+    error: messageOf,
+    reportInput: true,
+  });
   if (result.success) return result.data as DocumentSide;
   for (const issue of result.error.issues) context.issues.push({ ...issue, input: issue.input } as z.core.$ZodRawIssue);
   return z.NEVER;
@@ -82,15 +101,42 @@ const side: z.ZodType<DocumentSide> = z.record(z.string(), z.unknown()).transfor
 const document = z.strictObject({
   version: z.literal('1').transform(() => 1 as const),
   unmatched: z.enum(['deny', 'propose', 'observe']).exactOptional(),
-  resolvers: z.record(name, z.strictObject({ principals: z.array(line(256).min(1)).max(MAX_FEW).exactOptional(), channel: line(1_024).exactOptional() })).exactOptional(),
+  resolvers: z
+    .record(
+      name,
+      z.strictObject({
+        principals: z.array(line(256).min(1)).max(MAX_FEW).exactOptional(),
+        channel: line(1_024).exactOptional(),
+      }),
+    )
+    .exactOptional(),
   profiles: z.record(name, z.strictObject(profile)).exactOptional(),
-  kinds: z.array(z.strictObject({ pattern: path, sandbox: path.exactOptional(), ...profile })).max(MAX_LIST).exactOptional(),
-  implies: z.array(z.strictObject({ when: z.strictObject({ pattern: path, access: access.exactOptional() }), touches: entries })).max(MAX_LIST).exactOptional(),
-  conflicts: z.array(z.strictObject({ between: z.tuple([path, path]), because: z.string().max(1_024).exactOptional() })).max(MAX_FEW).exactOptional(),
-  aliases: z.array(z.strictObject({ from: line(2_048).min(1), to: path })).max(MAX_FEW).exactOptional(),
+  kinds: z
+    .array(z.strictObject({ pattern: path, sandbox: path.exactOptional(), ...profile }))
+    .max(MAX_LIST)
+    .exactOptional(),
+  implies: z
+    .array(
+      z.strictObject({ when: z.strictObject({ pattern: path, access: access.exactOptional() }), touches: entries }),
+    )
+    .max(MAX_LIST)
+    .exactOptional(),
+  conflicts: z
+    .array(z.strictObject({ between: z.tuple([path, path]), because: z.string().max(1_024).exactOptional() }))
+    .max(MAX_FEW)
+    .exactOptional(),
+  aliases: z
+    .array(z.strictObject({ from: line(2_048).min(1), to: path }))
+    .max(MAX_FEW)
+    .exactOptional(),
   sets: z.record(name, z.strictObject({ not_before: timestamp.exactOptional(), entries })).exactOptional(),
-  tasks: z.record(name, z.strictObject({ params: z.array(parameter).max(32).exactOptional(), entries })).exactOptional(),
-  assertions: z.array(z.strictObject({ conflict: truth, a: side, b: side })).max(MAX_FEW).exactOptional(),
+  tasks: z
+    .record(name, z.strictObject({ params: z.array(parameter).max(32).exactOptional(), entries }))
+    .exactOptional(),
+  assertions: z
+    .array(z.strictObject({ conflict: truth, a: side, b: side }))
+    .max(MAX_FEW)
+    .exactOptional(),
 });
 
 /** Something the schema found. */
@@ -100,7 +146,9 @@ export interface SchemaProblem {
   readonly path: readonly (string | number)[];
 }
 
-export type SchemaResult = { readonly ok: true; readonly document: ConflictMapDocument } | { readonly ok: false; readonly problems: readonly SchemaProblem[] };
+export type SchemaResult =
+  | { readonly ok: true; readonly document: ConflictMapDocument }
+  | { readonly ok: false; readonly problems: readonly SchemaProblem[] };
 
 /** Checks what was read from the text, and turns it into a document. */
 export function checkSchema(raw: unknown): SchemaResult {
@@ -114,7 +162,8 @@ function problemsOf(issue: z.core.$ZodIssue): SchemaProblem[] {
   if (issue.code === 'unrecognized_keys') {
     return issue.keys.map((key) => ({ code: 'unknown_key', message: unknownKey(key, at), path: [...at, key] }));
   }
-  if (issue.code === 'invalid_key') return [{ code: 'invalid_value', message: sentence(issue.issues[0]?.message ?? issue.message), path: at }];
+  if (issue.code === 'invalid_key')
+    return [{ code: 'invalid_value', message: sentence(issue.issues[0]?.message ?? issue.message), path: at }];
   const missing = issue.code === 'invalid_type' && issue.input === undefined;
   return [{ code: missing ? 'missing_key' : 'invalid_value', message: sentence(issue.message), path: at }];
 }
@@ -133,7 +182,13 @@ function knownKeys(): Map<string, readonly string[]> {
     ...['profiles.*.actions.*', 'kinds.*.actions.*'].map((at) => [at, Object.keys(action.shape)] as const),
     ['implies.*', ['when', 'touches']],
     ['implies.*.when', ['pattern', 'access']],
-    ...['implies.*.touches.*', 'sets.*.entries.*', 'tasks.*.entries.*', 'assertions.*.a.entries.*', 'assertions.*.b.entries.*'].map((at) => [at, entryKeys] as const),
+    ...[
+      'implies.*.touches.*',
+      'sets.*.entries.*',
+      'tasks.*.entries.*',
+      'assertions.*.a.entries.*',
+      'assertions.*.b.entries.*',
+    ].map((at) => [at, entryKeys] as const),
     ['conflicts.*', ['between', 'because']],
     ['aliases.*', ['from', 'to']],
     ['sets.*', ['not_before', 'entries']],
@@ -145,14 +200,19 @@ function knownKeys(): Map<string, readonly string[]> {
 }
 
 function unknownKey(key: string, at: readonly (string | number)[]): string {
-  const known = KNOWN_KEYS.get(at.map((step, index) => (typeof step === 'number' || isName(at, index) ? '*' : step)).join('.')) ?? [];
+  const known =
+    KNOWN_KEYS.get(at.map((step, index) => (typeof step === 'number' || isName(at, index) ? '*' : step)).join('.')) ??
+    [];
   return `Unknown key ${JSON.stringify(key)}${didYouMean(key, known)} Known here: ${known.join(', ')}.`;
 }
 
 /** Whether the step is a name that the admin chose. */
 function isName(at: readonly (string | number)[], index: number): boolean {
   const above = at[index - 1];
-  return (index === 1 && ['resolvers', 'profiles', 'sets', 'tasks'].includes(String(at[0]))) || (above === 'actions' && index > 1);
+  return (
+    (index === 1 && ['resolvers', 'profiles', 'sets', 'tasks'].includes(String(at[0]))) ||
+    (above === 'actions' && index > 1)
+  );
 }
 
 type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
@@ -160,7 +220,9 @@ type RawIssue = Parameters<z.core.$ZodErrorMap>[0];
 function messageOf(issue: RawIssue): string | undefined {
   switch (issue.code) {
     case 'invalid_type':
-      return issue.input === undefined ? 'It is missing' : `${EXPECTED[issue.expected as string] ?? issue.expected} is expected, not ${describe(issue.input)}`;
+      return issue.input === undefined
+        ? 'It is missing'
+        : `${EXPECTED[issue.expected as string] ?? issue.expected} is expected, not ${describe(issue.input)}`;
     case 'invalid_value':
       return invalidValue(issue.input, (issue.values as unknown[]).map(String));
     case 'too_big':
@@ -178,7 +240,13 @@ function invalidValue(input: unknown, values: readonly string[]): string {
   return `${typeof input === 'string' ? JSON.stringify(input) : describe(input)} is not accepted here${hint} Accepted: ${values.join(', ')}`;
 }
 
-const EXPECTED: Readonly<Record<string, string>> = { string: 'text', object: 'a map of keys', record: 'a map of keys', array: 'a list', tuple: 'a list of two' };
+const EXPECTED: Readonly<Record<string, string>> = {
+  string: 'text',
+  object: 'a map of keys',
+  record: 'a map of keys',
+  array: 'a list',
+  tuple: 'a list of two',
+};
 
 function describe(value: unknown): string {
   if (Array.isArray(value)) return 'a list';

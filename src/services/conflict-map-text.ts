@@ -1,9 +1,16 @@
-import { compileConflictMap, type ConflictMap, type ConflictMapDocument, childPath, type MapProblem, parentPath } from '../domain/conflict-map/index.js';
+import {
+  type ConflictMap,
+  type ConflictMapDocument,
+  childPath,
+  compileConflictMap,
+  type MapProblem,
+  parentPath,
+} from '../domain/conflict-map/index.js';
 import { checkSchema } from './conflict-map-schema.js';
 import { type Position, readSources, type Source, type TextFile } from './map-source.js';
 
-export { mergeFragments } from './merge-fragments.js';
 export type { TextFile } from './map-source.js';
+export { mergeFragments } from './merge-fragments.js';
 
 /** A problem and where in which file it is. */
 export interface LocatedMapProblem extends MapProblem {
@@ -20,13 +27,20 @@ export type ParsedConflictMap =
 /** Reads a conflict map from YAML or JSON: one text, or fragments that make one document together. */
 export function parseConflictMapText(files: readonly TextFile[]): ParsedConflictMap {
   const source = readSources(files);
-  if (source.problems.length > 0) return { ok: false, problems: source.problems.map((problem) => ({ ...problem, warning: false })) };
+  if (source.problems.length > 0)
+    return { ok: false, problems: source.problems.map((problem) => ({ ...problem, warning: false })) };
   const result = checkSchema(source.raw);
   if (result.ok) return { ok: true, document: result.document, locate: (path) => locate(source, path, files) };
   const problems = result.problems.map((problem): LocatedMapProblem => {
     const path = problem.path.reduce<string>(childPath, '');
     const key = problem.code === 'unknown_key' ? source.keys.get(path) : undefined;
-    return { code: problem.code, message: problem.message, path, warning: false, ...(key ?? locate(source, path, files)) };
+    return {
+      code: problem.code,
+      message: problem.message,
+      path,
+      warning: false,
+      ...(key ?? locate(source, path, files)),
+    };
   });
   return { ok: false, problems: byPosition(problems, files) };
 }
@@ -46,7 +60,10 @@ export function checkConflictMapText(text: string | readonly TextFile[], fileNam
   if (!parsed.ok) return { problems: parsed.problems };
   const compiled = compileConflictMap(parsed.document);
   const found = compiled.ok ? compiled.warnings : compiled.problems;
-  const problems = byPosition(found.map((problem) => ({ ...problem, ...parsed.locate(problem.path) })), files);
+  const problems = byPosition(
+    found.map((problem) => ({ ...problem, ...parsed.locate(problem.path) })),
+    files,
+  );
   return compiled.ok ? { document: parsed.document, map: compiled.map, problems } : { problems };
 }
 
@@ -61,5 +78,7 @@ function locate(source: Source, path: string, files: readonly TextFile[]): Posit
 
 function byPosition(problems: readonly LocatedMapProblem[], files: readonly TextFile[]): LocatedMapProblem[] {
   const order = new Map(files.map((file, index) => [file.name, index]));
-  return [...problems].sort((a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0) || a.line - b.line || a.column - b.column);
+  return [...problems].sort(
+    (a, b) => (order.get(a.file) ?? 0) - (order.get(b.file) ?? 0) || a.line - b.line || a.column - b.column,
+  );
 }

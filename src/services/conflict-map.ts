@@ -6,7 +6,7 @@ import {
   taskMatrix,
 } from '../domain/conflict-map/index.js';
 import { Decision } from '../domain/decide/decision.js';
-import { decidePutMap, previewPutMap, type PutMapCommand } from '../domain/decide/put-map.js';
+import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
 import { Fault, invalidArgument } from '../domain/fault.js';
 import { overlay } from '../domain/state.js';
 import type { MapVersion, UnmatchedResource } from '../storage/store.js';
@@ -29,16 +29,25 @@ import { FieldChecks, paged, pageOf } from './fields.js';
 const MAX_DOCUMENT_BYTES = 1_048_576;
 
 /** GetConflictMap: the current version, or an older one; version 0 is the empty map before the first put. */
-export async function getConflictMap(deps: Deps, context: CallContext, input: { version: number }): Promise<At<MapVersion | null>> {
+export async function getConflictMap(
+  deps: Deps,
+  context: CallContext,
+  input: { version: number },
+): Promise<At<MapVersion | null>> {
   const engine = await engineOf(deps, context);
   const { value: current, revision, now } = await engine.read(({ state }) => state.mapVersion);
   const wanted = input.version === 0 ? current : input.version;
   if (wanted === 0) return { value: null, revision, now };
   const found = await deps.store.readMapVersion(engine.namespace, wanted);
   if (found === null) {
-    throw new Fault('not_found', 'MAP_VERSION_NOT_FOUND', `The conflict map has no version ${wanted}; the current one is ${current}.`, {
-      metadata: { current_version: String(current) },
-    });
+    throw new Fault(
+      'not_found',
+      'MAP_VERSION_NOT_FOUND',
+      `The conflict map has no version ${wanted}; the current one is ${current}.`,
+      {
+        metadata: { current_version: String(current) },
+      },
+    );
   }
   return { value: found, revision, now };
 }
@@ -78,23 +87,42 @@ export async function putConflictMap(
   } catch (error) {
     const done = await alreadyPut(deps, context, input, error);
     if (done === null) throw error;
-    return { value: { version: done.version, warnings: problems, affected: [] }, revision: done.revision, now: done.now };
+    return {
+      value: { version: done.version, warnings: problems, affected: [] },
+      revision: done.revision,
+      now: done.now,
+    };
   }
 }
 
 /** A repeated put whose answer was lost: the next version is already there, with this text, by this author. */
-async function alreadyPut(deps: Deps, context: CallContext, input: PutInput, error: unknown): Promise<{ version: number; revision: number; now: number } | null> {
+async function alreadyPut(
+  deps: Deps,
+  context: CallContext,
+  input: PutInput,
+  error: unknown,
+): Promise<{ version: number; revision: number; now: number } | null> {
   if (!(error instanceof Fault) || error.reason !== 'MAP_VERSION_CONFLICT') return null;
   const version = input.expectedVersion + 1;
   const engine = await engineOf(deps, context);
   const put = await deps.store.readMapVersion(engine.namespace, version);
-  if (put === null || put.text !== input.document || put.author !== context.principal.name || put.reason !== input.reason) return null;
+  if (
+    put === null ||
+    put.text !== input.document ||
+    put.author !== context.principal.name ||
+    put.reason !== input.reason
+  )
+    return null;
   const { revision, now } = await engine.read(() => null);
   return { version, revision, now };
 }
 
 /** ValidateConflictMap: everything that is wrong or doubtful, with line and column; stores nothing. */
-export async function validateConflictMap(_deps: Deps, _context: CallContext, input: { document: string; fileName: string }): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }> {
+export async function validateConflictMap(
+  _deps: Deps,
+  _context: CallContext,
+  input: { document: string; fileName: string },
+): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }> {
   const checks = new FieldChecks();
   checkDocument(checks, input.document);
   checks.text('file_name', input.fileName, 256);
@@ -117,7 +145,15 @@ export async function previewConflictMap(
   return engine.read((view) => {
     if (document === undefined || map === undefined) return { accepted: false, problems, affected: [] };
     const decision = new Decision(overlay(view.state), view.now, context.principal.name, deps.bounds);
-    const command = { text: input.document, document, map, expectedVersion: 0, reason: '', onLiveConflict: input.onLiveConflict, requestIds: [] };
+    const command = {
+      text: input.document,
+      document,
+      map,
+      expectedVersion: 0,
+      reason: '',
+      onLiveConflict: input.onLiveConflict,
+      requestIds: [],
+    };
     return { problems, ...previewPutMap(decision, command) };
   });
 }
@@ -135,7 +171,11 @@ async function mapFor(deps: Deps, context: CallContext, document: string): Promi
 }
 
 /** ExplainConflict: whether two write sets conflict, every step by rule. */
-export async function explainConflict(deps: Deps, context: CallContext, input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string }): Promise<Explanation> {
+export async function explainConflict(
+  deps: Deps,
+  context: CallContext,
+  input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string },
+): Promise<Explanation> {
   const checks = new FieldChecks();
   checks.writeSet('a.', input.a, deps.bounds.maxEntries);
   checks.writeSet('b.', input.b, deps.bounds.maxEntries);
@@ -144,12 +184,20 @@ export async function explainConflict(deps: Deps, context: CallContext, input: {
 }
 
 /** GetTaskMatrix: which pairs of tasks can collide, and why (C3a). */
-export async function getTaskMatrix(deps: Deps, context: CallContext, input: { document: string }): Promise<readonly TaskPairView[]> {
+export async function getTaskMatrix(
+  deps: Deps,
+  context: CallContext,
+  input: { document: string },
+): Promise<readonly TaskPairView[]> {
   return taskMatrix(await mapFor(deps, context, input.document));
 }
 
 /** ListConflictMapVersions: newest first. */
-export async function listConflictMapVersions(deps: Deps, context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>> {
+export async function listConflictMapVersions(
+  deps: Deps,
+  context: CallContext,
+  input: { page: Page },
+): Promise<Paged<MapVersion>> {
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
@@ -158,7 +206,11 @@ export async function listConflictMapVersions(deps: Deps, context: CallContext, 
 }
 
 /** ResolveResource: an alias turned into its path, and the kind it is of. */
-export async function resolveResource(deps: Deps, context: CallContext, input: { resource: string }): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }> {
+export async function resolveResource(
+  deps: Deps,
+  context: CallContext,
+  input: { resource: string },
+): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }> {
   const checks = new FieldChecks();
   if (input.resource === '') checks.reject('resource', 'is required');
   else checks.text('resource', input.resource, 2_048);
@@ -170,7 +222,11 @@ export async function resolveResource(deps: Deps, context: CallContext, input: {
 }
 
 /** ListUnmatchedResources: what was asked for or checked and no kind matches now (C14). */
-export async function listUnmatchedResources(deps: Deps, context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>> {
+export async function listUnmatchedResources(
+  deps: Deps,
+  context: CallContext,
+  input: { page: Page },
+): Promise<Paged<UnmatchedResource>> {
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   const { value: rows } = await engine.read(({ state }) =>

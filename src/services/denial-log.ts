@@ -1,5 +1,5 @@
-import type { DenialCount } from '../domain/event.js';
 import { decideNoteUnmatched, decideRecordDenials } from '../domain/decide/upkeep.js';
+import type { DenialCount } from '../domain/event.js';
 import type { Replica } from '../engine/replica.js';
 
 /** Denials are appended this long after the first of them, together; a crash can lose that much (A1). */
@@ -28,13 +28,28 @@ export class DenialLog {
 
   note(namespace: string, denial: Omit<DenialCount, 'count'>, requestId: string): void {
     const pending = this.of(namespace);
-    const id = JSON.stringify([denial.reason, denial.resource, denial.action, denial.runId, denial.target, denial.observedOnly]);
+    const id = JSON.stringify([
+      denial.reason,
+      denial.resource,
+      denial.action,
+      denial.runId,
+      denial.target,
+      denial.observedOnly,
+    ]);
     const known = pending.counts.get(id);
     if (known !== undefined || pending.counts.size < MAX_KINDS) {
       pending.counts.set(id, { ...denial, count: (known?.count ?? 0) + 1 });
     } else {
       const other = pending.counts.get('other');
-      pending.counts.set('other', { reason: 'other', resource: '', action: '', runId: '', target: '', observedOnly: false, count: (other?.count ?? 0) + 1 });
+      pending.counts.set('other', {
+        reason: 'other',
+        resource: '',
+        action: '',
+        runId: '',
+        target: '',
+        observedOnly: false,
+        count: (other?.count ?? 0) + 1,
+      });
     }
     if (requestId !== '' && pending.requestIds.size < MAX_REQUEST_IDS) pending.requestIds.add(requestId);
   }
@@ -42,7 +57,8 @@ export class DenialLog {
   /** A resource that no kind matches was checked (C14). */
   noteUnmatched(namespace: string, resource: string): void {
     const { unmatched } = this.of(namespace);
-    if (unmatched.has(resource) || unmatched.size < MAX_UNMATCHED) unmatched.set(resource, (unmatched.get(resource) ?? 0) + 1);
+    if (unmatched.has(resource) || unmatched.size < MAX_UNMATCHED)
+      unmatched.set(resource, (unmatched.get(resource) ?? 0) + 1);
   }
 
   async flush(): Promise<void> {
@@ -54,7 +70,11 @@ export class DenialLog {
       const engine = await this.replica.open(namespace);
       await engine.submit('system', (decision) => {
         if (counts.size > 0) decideRecordDenials(decision, [...counts.values()], [...requestIds]);
-        if (unmatched.size > 0) decideNoteUnmatched(decision, [...unmatched].map(([resource, times]) => ({ resource, times })));
+        if (unmatched.size > 0)
+          decideNoteUnmatched(
+            decision,
+            [...unmatched].map(([resource, times]) => ({ resource, times })),
+          );
       });
     }
   }

@@ -19,7 +19,8 @@ export class FieldChecks {
   text(field: string, value: string, maxBytes: number, required = false): void {
     if (required && value.trim() === '') this.reject(field, 'is required');
     else if (Buffer.byteLength(value) > maxBytes) this.reject(field, `must be at most ${maxBytes} bytes`);
-    else if (UNWELCOME.test(value)) this.reject(field, 'must not contain control characters or half of a surrogate pair');
+    else if (UNWELCOME.test(value))
+      this.reject(field, 'must not contain control characters or half of a surrogate pair');
   }
 
   /** Names made of printable ASCII: idempotency keys, request ids. */
@@ -38,16 +39,23 @@ export class FieldChecks {
   }
 
   writeSet(field: string, request: WriteSetRequest, maxEntries: number): void {
-    const given = [request.entries.length > 0, request.task !== null, request.resourceSet !== null].filter(Boolean).length;
+    const given = [request.entries.length > 0, request.task !== null, request.resourceSet !== null].filter(
+      Boolean,
+    ).length;
     if (given !== 1) {
-      this.reject(`${field}entries`, 'give exactly one of entries, task and resource_set; a write set that names no resource cannot be checked');
+      this.reject(
+        `${field}entries`,
+        'give exactly one of entries, task and resource_set; a write set that names no resource cannot be checked',
+      );
       return;
     }
-    if (request.entries.length > maxEntries) this.reject(`${field}entries`, `must be at most ${maxEntries} (WRIT_MAX_ENTRIES)`);
+    if (request.entries.length > maxEntries)
+      this.reject(`${field}entries`, `must be at most ${maxEntries} (WRIT_MAX_ENTRIES)`);
     else request.entries.forEach((entry, index) => this.entry(`${field}entries[${index}]`, entry));
     if (request.task !== null) {
       this.text(`${field}task.name`, request.task.name, 128, true);
-      for (const [name, value] of Object.entries(request.task.parameters)) this.text(`${field}task.parameters[${name}]`, value, 1_024);
+      for (const [name, value] of Object.entries(request.task.parameters))
+        this.text(`${field}task.parameters[${name}]`, value, 1_024);
     }
     if (request.resourceSet !== null) this.text(`${field}resource_set`, request.resourceSet, 128);
   }
@@ -76,25 +84,33 @@ const NAMESPACE = /^[a-z][a-z0-9-]{0,63}$/;
 export function namespaceOf(name: string): string {
   if (name === '') return 'default';
   if (!NAMESPACE.test(name)) {
-    throw invalidArgument([{ field: 'namespace', description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' }]);
+    throw invalidArgument([
+      { field: 'namespace', description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' },
+    ]);
   }
   return name;
 }
 
 /** A page token is the id after which the page begins. */
 export function pageOf(page: { size: number; token: string }): { size: number; after: string } {
-  if (page.size < 0 || page.size > 1_000) throw invalidArgument([{ field: 'page.page_size', description: 'must be from 1 to 1,000; 0 means 100' }]);
+  if (page.size < 0 || page.size > 1_000)
+    throw invalidArgument([{ field: 'page.page_size', description: 'must be from 1 to 1,000; 0 means 100' }]);
   const after = page.token === '' ? '' : Buffer.from(page.token, 'base64url').toString('utf8');
   if (page.token !== '' && (after === '' || Buffer.from(after).toString('base64url') !== page.token)) {
-    throw invalidArgument([{ field: 'page.page_token', description: 'must be the next_page_token of the page before' }]);
+    throw invalidArgument([
+      { field: 'page.page_token', description: 'must be the next_page_token of the page before' },
+    ]);
   }
   return { size: page.size === 0 ? 100 : page.size, after };
 }
 
 /** One more row than the page was asked for: there is a next page, after the last one shown. */
-export function paged<T>(rows: readonly T[], size: number, idOf: (row: T) => string): { items: readonly T[]; nextToken: string } {
+export function paged<T>(
+  rows: readonly T[],
+  size: number,
+  idOf: (row: T) => string,
+): { items: readonly T[]; nextToken: string } {
   if (rows.length <= size) return { items: rows, nextToken: '' };
   const items = rows.slice(0, size);
   return { items, nextToken: Buffer.from(idOf(items[size - 1] as T)).toString('base64url') };
 }
-

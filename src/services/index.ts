@@ -1,13 +1,13 @@
 import { join } from 'node:path';
-import { DEFAULT_BOUNDS, type Bounds } from '../domain/decide/decision.js';
+import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
+import { MILLISECOND, type Micros } from '../domain/time.js';
 import { Replica } from '../engine/replica.js';
 import { fileWitness } from '../engine/witness.js';
 import { monotonicMicros } from '../platform/clock.js';
 import type { Config } from '../platform/config.js';
 import type { Logger } from '../platform/log.js';
 import type { Metrics } from '../platform/metrics.js';
-import { type Micros, MILLISECOND } from '../domain/time.js';
 import type { Store } from '../storage/store.js';
 import { acquireWriteSet, previewWriteSet } from './acquire-write-set.js';
 import type { CallContext, WritApi } from './api.js';
@@ -104,7 +104,8 @@ function gaugesOf(engine: ReturnType<Replica['loaded']>[number]) {
   const now = engine.estimatedNow();
   let oldest = now;
   if (engine.state.waitingLeases > 0) {
-    for (const lease of engine.state.leases.values()) if (lease.state === 'waiting') oldest = Math.min(oldest, lease.createdAt);
+    for (const lease of engine.state.leases.values())
+      if (lease.state === 'waiting') oldest = Math.min(oldest, lease.createdAt);
   }
   return {
     namespace: engine.namespace,

@@ -1,6 +1,12 @@
-import { type Micros, MILLISECOND, SECOND } from '../domain/time.js';
+import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 
-const UNIT: Readonly<Record<string, Micros>> = { ms: MILLISECOND, s: SECOND, m: 60 * SECOND, h: 3_600 * SECOND, d: 86_400 * SECOND };
+const UNIT: Readonly<Record<string, Micros>> = {
+  ms: MILLISECOND,
+  s: SECOND,
+  m: 60 * SECOND,
+  h: 3_600 * SECOND,
+  d: 86_400 * SECOND,
+};
 const MAX_DURATION: Micros = 366 * 86_400 * SECOND;
 
 /** Reads `500ms`, `60s`, `5m`, `1h`, `1h30m`; null: it is none, is zero, or is longer than 366 days. */
@@ -18,8 +24,25 @@ export function parseTimestamp(text: string): Micros | null {
   const parts = RFC3339.exec(text);
   if (parts === null) return null;
   const number = (index: number): number => Number(parts[index] ?? 0);
-  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(number) as [number, number, number, number, number, number];
-  if (year < 1970 || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59) return null;
+  const [year, month, day, hour, minute, second] = [1, 2, 3, 4, 5, 6].map(number) as [
+    number,
+    number,
+    number,
+    number,
+    number,
+    number,
+  ];
+  if (
+    year < 1970 ||
+    month < 1 ||
+    month > 12 ||
+    day < 1 ||
+    day > daysIn(year, month) ||
+    hour > 23 ||
+    minute > 59 ||
+    second > 59
+  )
+    return null;
   if (number(9) > 23 || number(10) > 59) return null;
   const offset = (parts[8] === '-' ? -1 : 1) * (number(9) * 60 + number(10));
   const fraction = Number((parts[7] ?? '').padEnd(6, '0').slice(0, 6));

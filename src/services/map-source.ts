@@ -1,4 +1,4 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument, type Document } from 'yaml';
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
 import { childPath } from '../domain/conflict-map/index.js';
 
 /** One file of a conflict map. */
@@ -49,7 +49,14 @@ export function readSources(files: readonly TextFile[]): Source {
   for (const file of files) {
     bytes += Buffer.byteLength(file.text);
     if (bytes > MAX_TEXT_BYTES) {
-      source.problems.push({ code: 'too_large', message: `The conflict map is larger than ${MAX_TEXT_BYTES} bytes.`, path: '', file: file.name, line: 0, column: 0 });
+      source.problems.push({
+        code: 'too_large',
+        message: `The conflict map is larger than ${MAX_TEXT_BYTES} bytes.`,
+        path: '',
+        file: file.name,
+        line: 0,
+        column: 0,
+      });
       return source;
     }
     new FileReader(file, source).read();
@@ -59,7 +66,13 @@ export function readSources(files: readonly TextFile[]): Source {
 
 /** Parses without giving any scalar a type; the schema does that. */
 export function parseYaml(text: string, lines: LineCounter): Document.Parsed {
-  return parseDocument(text, { schema: 'failsafe', lineCounter: lines, prettyErrors: false, uniqueKeys: true, logLevel: 'silent' });
+  return parseDocument(text, {
+    schema: 'failsafe',
+    lineCounter: lines,
+    prettyErrors: false,
+    uniqueKeys: true,
+    logLevel: 'silent',
+  });
 }
 
 class FileReader {
@@ -76,7 +89,14 @@ class FileReader {
     const bad = forbiddenCharacter(this.file.text);
     if (bad !== null) {
       const line = this.file.text.slice(0, bad.at).split('\n');
-      this.source.problems.push({ code: 'invalid_character', message: bad.message, path: '', file: this.file.name, line: line.length, column: (line[line.length - 1] ?? '').length + 1 });
+      this.source.problems.push({
+        code: 'invalid_character',
+        message: bad.message,
+        path: '',
+        file: this.file.name,
+        line: line.length,
+        column: (line[line.length - 1] ?? '').length + 1,
+      });
       return;
     }
     const document = this.parse();
@@ -104,7 +124,12 @@ class FileReader {
     } catch (error) {
       // The parser calls itself for every level; text that is nested without end overflows its stack.
       const deep = error instanceof RangeError;
-      this.problem(deep ? 'too_deep' : 'yaml', deep ? `The text is nested more than ${MAX_DEPTH} levels deep.` : 'The text cannot be read as YAML.', '', 0);
+      this.problem(
+        deep ? 'too_deep' : 'yaml',
+        deep ? `The text is nested more than ${MAX_DEPTH} levels deep.` : 'The text cannot be read as YAML.',
+        '',
+        0,
+      );
       return null;
     }
   }
@@ -112,7 +137,10 @@ class FileReader {
   /** The slip that patterns invite: inside `{ }` and `[ ]`, text with braces must be quoted. */
   private hint(offset: number): string {
     const { line } = this.lines.linePos(offset);
-    const bare = /[:,[]\s+(?!["'])([^\s"',:{}[\]]+(?:\/[^\s"',:{}[\]]+)*\/?\{[A-Za-z_][\w-]*(?:\.\.\.)?\}[^\s"',{}[\]]*)/.exec(this.file.text.split('\n')[line - 1] ?? '')?.[1];
+    const bare =
+      /[:,[]\s+(?!["'])([^\s"',:{}[\]]+(?:\/[^\s"',:{}[\]]+)*\/?\{[A-Za-z_][\w-]*(?:\.\.\.)?\}[^\s"',{}[\]]*)/.exec(
+        this.file.text.split('\n')[line - 1] ?? '',
+      )?.[1];
     return bare === undefined ? '' : ` Inside { } and [ ], text with braces must be quoted: ${JSON.stringify(bare)}.`;
   }
 
@@ -142,7 +170,13 @@ class FileReader {
     this.fill(present as Record<string, unknown>, items, key, document, 2);
   }
 
-  private fill(into: Record<string, unknown>, items: readonly Pair<Node, Node | null>[], path: string, document: Document.Parsed, depth: number): void {
+  private fill(
+    into: Record<string, unknown>,
+    items: readonly Pair<Node, Node | null>[],
+    path: string,
+    document: Document.Parsed,
+    depth: number,
+  ): void {
     for (const pair of items) {
       const key = this.keyOf(pair, path);
       if (key === null) continue;
@@ -159,8 +193,14 @@ class FileReader {
 
   private repeated(path: string, at: number): void {
     const before = this.source.keys.get(path);
-    const where = before === undefined ? 'before' : `in ${before.file === '' ? 'the document' : before.file}, line ${before.line}`;
-    this.problem('repeated_key', `${JSON.stringify(path)} is already there: ${where}. Fragments of one map may not say the same thing twice.`, path, at);
+    const where =
+      before === undefined ? 'before' : `in ${before.file === '' ? 'the document' : before.file}, line ${before.line}`;
+    this.problem(
+      'repeated_key',
+      `${JSON.stringify(path)} is already there: ${where}. Fragments of one map may not say the same thing twice.`,
+      path,
+      at,
+    );
   }
 
   private keyOf(pair: Pair<Node, Node | null>, path: string): string | null {
@@ -174,7 +214,15 @@ class FileReader {
     this.source.values.set(path, this.position(at));
     this.nodes += 1;
     if (depth > MAX_DEPTH || this.nodes > MAX_NODES) {
-      if (this.nodes <= MAX_NODES + 1) this.problem('too_deep', depth > MAX_DEPTH ? `The text is nested more than ${MAX_DEPTH} levels deep.` : `The text has more than ${MAX_NODES} values.`, path, at);
+      if (this.nodes <= MAX_NODES + 1)
+        this.problem(
+          'too_deep',
+          depth > MAX_DEPTH
+            ? `The text is nested more than ${MAX_DEPTH} levels deep.`
+            : `The text has more than ${MAX_NODES} values.`,
+          path,
+          at,
+        );
       this.nodes = depth > MAX_DEPTH ? this.nodes : MAX_NODES + 1;
       return '';
     }
@@ -184,7 +232,10 @@ class FileReader {
       this.fill(map, resolved.items as Pair<Node, Node | null>[], path, document, depth + 1);
       return map;
     }
-    if (isSeq(resolved)) return (resolved.items as Node[]).map((item, index) => this.value(item, childPath(path, index), document, depth + 1, at));
+    if (isSeq(resolved))
+      return (resolved.items as Node[]).map((item, index) =>
+        this.value(item, childPath(path, index), document, depth + 1, at),
+      );
     const text = isScalar(resolved) && typeof resolved.value === 'string' ? resolved.value : '';
     const bad = forbiddenCharacter(text);
     if (bad !== null) this.problem('invalid_character', bad.message, path, at);
@@ -195,7 +246,13 @@ class FileReader {
     if (!isAlias(node)) return node;
     this.aliases += 1;
     if (this.aliases > MAX_ALIASES) {
-      if (this.aliases === MAX_ALIASES + 1) this.problem('too_many_aliases', `The text uses more than ${MAX_ALIASES} YAML aliases.`, path, node.range?.[0] ?? 0);
+      if (this.aliases === MAX_ALIASES + 1)
+        this.problem(
+          'too_many_aliases',
+          `The text uses more than ${MAX_ALIASES} YAML aliases.`,
+          path,
+          node.range?.[0] ?? 0,
+        );
       return null;
     }
     return node.resolve(document) ?? null;
@@ -215,7 +272,11 @@ class FileReader {
 function forbiddenCharacter(text: string): { readonly at: number; readonly message: string } | null {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   const control = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u0084\u0086-\u009f]/.exec(text);
-  if (control !== null) return { at: control.index, message: `It contains the control character U+${control[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}.` };
+  if (control !== null)
+    return {
+      at: control.index,
+      message: `It contains the control character U+${control[0].charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}.`,
+    };
   if (text.isWellFormed()) return null;
   return { at: 0, message: 'It contains half of a surrogate pair, which is no character.' };
 }

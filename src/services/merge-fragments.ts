@@ -1,10 +1,36 @@
-import { Document, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, Scalar, visit, YAMLMap, YAMLSeq } from 'yaml';
+import {
+  Document,
+  isMap,
+  isScalar,
+  isSeq,
+  LineCounter,
+  type Node,
+  type Pair,
+  Scalar,
+  visit,
+  YAMLMap,
+  YAMLSeq,
+} from 'yaml';
 import { parseYaml, readSources, type SourceProblem, type TextFile } from './map-source.js';
 
-export type MergedFragments = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly problems: readonly SourceProblem[] };
+export type MergedFragments =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly problems: readonly SourceProblem[] };
 
 /** Keys in the order in which a merged document has them; others come after, for the schema to refuse. */
-const ORDER: readonly string[] = ['version', 'unmatched', 'resolvers', 'profiles', 'kinds', 'implies', 'conflicts', 'aliases', 'sets', 'tasks', 'assertions'];
+const ORDER: readonly string[] = [
+  'version',
+  'unmatched',
+  'resolvers',
+  'profiles',
+  'kinds',
+  'implies',
+  'conflicts',
+  'aliases',
+  'sets',
+  'tasks',
+  'assertions',
+];
 
 /**
  * Makes one text of the fragments of a directory, to be put as one document: lists joined, maps united,
@@ -37,7 +63,15 @@ function addFragment(file: TextFile, merged: Map<string, Node>, closing: string[
   const anchored = anchorIn(document);
   if (anchored !== null) {
     const { line, col } = lines.linePos(anchored.range?.[0] ?? 0);
-    return { code: 'anchor_in_fragment', message: 'YAML anchors cannot be used in a map of several files: they would lose what they refer to. Write the value out, or use a profile.', path: '', file: file.name, line, column: col };
+    return {
+      code: 'anchor_in_fragment',
+      message:
+        'YAML anchors cannot be used in a map of several files: they would lose what they refer to. Write the value out, or use a profile.',
+      path: '',
+      file: file.name,
+      line,
+      column: col,
+    };
   }
   if (document.comment) closing.push(document.comment);
   if (!isMap(document.contents)) {

@@ -20,7 +20,11 @@ async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceV
 }
 
 /** CreateNamespace: an existing one is returned. */
-export async function createNamespace(deps: Deps, context: CallContext, input: { name: string }): Promise<{ namespace: NamespaceView; created: boolean }> {
+export async function createNamespace(
+  deps: Deps,
+  context: CallContext,
+  input: { name: string },
+): Promise<{ namespace: NamespaceView; created: boolean }> {
   if (input.name === '') throw invalidArgument([{ field: 'name', description: 'is required' }]);
   const name = namespaceOf(input.name);
   const created = await deps.replica.create(name, context.principal.name);
@@ -31,7 +35,11 @@ export async function getNamespace(deps: Deps, _context: CallContext, input: { n
   return describe(deps, await deps.replica.open(namespaceOf(input.name)));
 }
 
-export async function listNamespaces(deps: Deps, _context: CallContext, input: { page: Page }): Promise<Paged<NamespaceView>> {
+export async function listNamespaces(
+  deps: Deps,
+  _context: CallContext,
+  input: { page: Page },
+): Promise<Paged<NamespaceView>> {
   const { size, after } = pageOf(input.page);
   const names = await deps.store.listNamespaces(after, size + 1);
   const { items, nextToken } = paged(names, size, (name) => name);

@@ -19,7 +19,8 @@ export async function getLease(deps: Deps, context: CallContext, input: { leaseI
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const lease = view.lease(input.leaseId);
-    const mine = lease !== undefined && (seesAll(context) || view.run(lease.runId)?.principal === context.principal.name);
+    const mine =
+      lease !== undefined && (seesAll(context) || view.run(lease.runId)?.principal === context.principal.name);
     if (lease === undefined || !mine) throw leaseNotFound(input.leaseId);
     return lease;
   });
@@ -56,7 +57,12 @@ function candidates(state: State, runId: string): Iterable<Lease> {
   return runId === '' ? state.leases.values() : liveLeasesOf(state, runId);
 }
 
-async function listEnded(deps: Deps, context: CallContext, query: LeaseQuery, visible: (lease: Lease, principal: string | undefined) => boolean): Promise<At<Paged<Lease>>> {
+async function listEnded(
+  deps: Deps,
+  context: CallContext,
+  query: LeaseQuery,
+  visible: (lease: Lease, principal: string | undefined) => boolean,
+): Promise<At<Paged<Lease>>> {
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
   const { revision, now } = await engine.read(() => null);
@@ -70,7 +76,9 @@ async function listEnded(deps: Deps, context: CallContext, query: LeaseQuery, vi
       limit: 1_000,
     });
     scanned += found.length;
-    const runs = await engine.read((view) => new Map(found.map((lease) => [lease.leaseId, view.run(lease.runId)?.principal])));
+    const runs = await engine.read(
+      (view) => new Map(found.map((lease) => [lease.leaseId, view.run(lease.runId)?.principal])),
+    );
     rows.push(...found.filter((lease) => visible(lease, runs.value.get(lease.leaseId))));
     const last = found[found.length - 1];
     if (last === undefined || found.length < 1_000) break;

@@ -16,13 +16,18 @@ export async function getRun(deps: Deps, context: CallContext, input: { runId: s
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const run = view.run(input.runId);
-    if (run === undefined || (!seesAllRuns(context) && run.principal !== context.principal.name)) throw runNotFound(input.runId);
+    if (run === undefined || (!seesAllRuns(context) && run.principal !== context.principal.name))
+      throw runNotFound(input.runId);
     return runView(view, run);
   });
 }
 
 /** ListRuns: live ones from memory at a confirmed head; with ended ones, from the projections. */
-export async function listRuns(deps: Deps, context: CallContext, input: { states: readonly RunState[]; page: Page }): Promise<At<Paged<RunView>>> {
+export async function listRuns(
+  deps: Deps,
+  context: CallContext,
+  input: { states: readonly RunState[]; page: Page },
+): Promise<At<Paged<RunView>>> {
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   const principal = seesAllRuns(context) ? null : context.principal.name;

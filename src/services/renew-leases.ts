@@ -5,7 +5,11 @@ import { type Deps, engineOf } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 /** RenewLeases: extends leases of one run, each decided for itself. */
-export async function renewLeases(deps: Deps, context: CallContext, input: { runId: string; renewals: readonly RenewalInput[] }): Promise<At<readonly RenewalOutcome[]>> {
+export async function renewLeases(
+  deps: Deps,
+  context: CallContext,
+  input: { runId: string; renewals: readonly RenewalInput[] },
+): Promise<At<readonly RenewalOutcome[]>> {
   const checks = new FieldChecks();
   checks.id('run_id', input.runId);
   if (input.renewals.length < 1 || input.renewals.length > 1_000) checks.reject('renewals', 'must be 1 to 1,000');

@@ -6,11 +6,17 @@ import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 /** RevokeLease: ends anybody's lease or waiting request, with a reason for the log and the holder. */
-export async function revokeLease(deps: Deps, context: CallContext, input: { leaseId: string; reason: string }): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>> {
+export async function revokeLease(
+  deps: Deps,
+  context: CallContext,
+  input: { leaseId: string; reason: string },
+): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>> {
   const checks = new FieldChecks();
   if (input.leaseId === '') checks.reject('lease_id', 'is required');
   checks.text('reason', input.reason, 1_024, true);
   checks.done();
   const engine = await engineOf(deps, context);
-  return engine.submit(context.principal.name, (decision) => decideRevoke(decision, { ...input, requestIds: requestIds() }));
+  return engine.submit(context.principal.name, (decision) =>
+    decideRevoke(decision, { ...input, requestIds: requestIds() }),
+  );
 }

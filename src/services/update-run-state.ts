@@ -21,7 +21,8 @@ export async function updateRunState(
   const { runId, state, reason, idempotencyKey } = input;
   const checks = new FieldChecks();
   checks.id('run_id', runId);
-  if (!isReportable(state)) checks.reject('state', 'must be ACTIVE, WAITING_FOR_INPUT, BLOCKED, FINISHED or FAILED; StopRun stops a run');
+  if (!isReportable(state))
+    checks.reject('state', 'must be ACTIVE, WAITING_FOR_INPUT, BLOCKED, FINISHED or FAILED; StopRun stops a run');
   checks.text('reason', reason, 1_024);
   checks.printable('idempotency_key', idempotencyKey, true);
   checks.done();

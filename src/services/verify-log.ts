@@ -2,7 +2,14 @@ import { createHash, createPublicKey, verify as verifySignature } from 'node:cry
 import { GENESIS_HASH, hashEvent } from '../engine/hash-chain.js';
 import type { EventRecord } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
-import { type ExportLine, checkpointStatement, exportLines, normalPublicKey, parseEvent, parseHeader } from './log-export.js';
+import {
+  checkpointStatement,
+  type ExportLine,
+  exportLines,
+  normalPublicKey,
+  parseEvent,
+  parseHeader,
+} from './log-export.js';
 
 /**
  * Verifies an exported log offline (A2, F23): every event's hash is computed anew, every event follows the one before,
@@ -65,7 +72,10 @@ export interface VerifyLogOptions {
  * const verdict = await verifyLog(createReadStream('audit.ndjson'), { publicKey });
  * if (!verdict.ok) console.error(verdict.problem?.message);
  */
-export async function verifyLog(chunks: AsyncIterable<Uint8Array>, options: VerifyLogOptions = {}): Promise<LogVerdict> {
+export async function verifyLog(
+  chunks: AsyncIterable<Uint8Array>,
+  options: VerifyLogOptions = {},
+): Promise<LogVerdict> {
   const reader = new Reader(exportLines(chunks));
   const first = await reader.nextLine();
   const opened = openHeader(first, options);
@@ -105,7 +115,8 @@ interface Opened {
 
 function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened | LogProblem {
   const bad = (fault: LogFault, message: string): LogProblem => ({ fault, revision: null, line: 1, message });
-  if (line === null || line.text === null) return bad('header', 'The file has no header line; this is no audit export.');
+  if (line === null || line.text === null)
+    return bad('header', 'The file has no header line; this is no audit export.');
   const parsed = parseHeader(line.text);
   if ('error' in parsed) return bad('header', `Line 1 is no header of an audit export: ${parsed.error}.`);
   const { checkpoint, namespace, afterRevision } = parsed.value;
@@ -232,7 +243,12 @@ function checkEnd(at: Position): LogProblem | null {
 async function classify(reading: Reading, at: Position, reader: Reader): Promise<LogProblem> {
   const { event, line } = reading;
   const next = await reader.peek();
-  const problem = (fault: LogFault, message: string, revision = at.expected): LogProblem => ({ fault, revision, line, message });
+  const problem = (fault: LogFault, message: string, revision = at.expected): LogProblem => ({
+    fault,
+    revision,
+    line,
+    message,
+  });
   if (event === null && next === null && !reading.complete) {
     return problem('cut_off', `The log is cut off in the middle of event ${at.expected}.`);
   }
@@ -251,7 +267,12 @@ async function classify(reading: Reading, at: Position, reader: Reader): Promise
 type MakeProblem = (fault: LogFault, message: string, revision?: number) => LogProblem;
 
 /** Its hash is not that of its content. */
-async function classifyBroken(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<LogProblem> {
+async function classifyBroken(
+  event: EventRecord,
+  at: Position,
+  reader: Reader,
+  problem: MakeProblem,
+): Promise<LogProblem> {
   const { expected } = at;
   const prevHash = at.last?.hash ?? GENESIS_HASH;
   if (event.revision !== expected && isWhole({ ...event, revision: expected })) {
@@ -263,7 +284,10 @@ async function classifyBroken(event: EventRecord, at: Position, reader: Reader, 
   if (event.revision === expected && !linksTo(event, at)) {
     const former = trueRevision(event);
     if (former !== null && former > expected) {
-      return problem('removed', `Event ${expected} was removed, and those after it renumbered: here is the former event ${former}.`);
+      return problem(
+        'removed',
+        `Event ${expected} was removed, and those after it renumbered: here is the former event ${former}.`,
+      );
     }
     if (former !== null) {
       return problem('inserted', `Event ${expected - 1} was inserted, and those after it renumbered.`, expected - 1);
@@ -271,28 +295,41 @@ async function classifyBroken(event: EventRecord, at: Position, reader: Reader, 
   }
   if (event.revision !== expected) {
     const seen = await reader.scan(expected, event.revision);
-    if (seen.expected) return problem('inserted', `A line was inserted before event ${expected}: its hash is not that of its content.`);
-    if (event.revision > expected) return problem('removed', `Event ${expected} was removed; the next one is ${event.revision}, and was changed.`);
+    if (seen.expected)
+      return problem('inserted', `A line was inserted before event ${expected}: its hash is not that of its content.`);
+    if (event.revision > expected)
+      return problem('removed', `Event ${expected} was removed; the next one is ${event.revision}, and was changed.`);
   }
   return problem('changed', `Event ${expected} was changed: its hash is not that of its content.`);
 }
 
 /** A whole event that should come later. */
-async function classifyAhead(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<LogProblem> {
+async function classifyAhead(
+  event: EventRecord,
+  at: Position,
+  reader: Reader,
+  problem: MakeProblem,
+): Promise<LogProblem> {
   const { expected } = at;
   const seen = await reader.scan(expected, event.revision);
   if (!seen.expected) {
-    const range = event.revision - 1 === expected ? `Event ${expected} was` : `Events ${expected} to ${event.revision - 1} were`;
+    const range =
+      event.revision - 1 === expected ? `Event ${expected} was` : `Events ${expected} to ${event.revision - 1} were`;
     return problem('removed', `${range} removed: here comes event ${event.revision}.`);
   }
-  if (seen.other) return problem('inserted', `A copy of event ${event.revision} was inserted before event ${expected}.`);
-  return problem('reordered', `The order was changed: here should be event ${expected}, and comes event ${event.revision}.`);
+  if (seen.other)
+    return problem('inserted', `A copy of event ${event.revision} was inserted before event ${expected}.`);
+  return problem(
+    'reordered',
+    `The order was changed: here should be event ${expected}, and comes event ${event.revision}.`,
+  );
 }
 
 /** A whole event with a revision that was there already. */
 function classifyRepeated(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
   const { revision } = event;
-  if (event.hash === at.last?.hash) return problem('inserted', `A second copy of event ${revision} was inserted.`, revision);
+  if (event.hash === at.last?.hash)
+    return problem('inserted', `A second copy of event ${revision} was inserted.`, revision);
   // Two events of one revision: the one that the next event follows is the true one.
   const thisIsTrue = revision === at.expected - 1 && isVouchedFor(event, at, next);
   const which = thisIsTrue ? 'the line before this one was inserted' : 'this line was inserted';
@@ -303,7 +340,11 @@ function classifyRepeated(event: EventRecord, at: Position, next: Reading | null
 function classifyMislinked(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
   const { expected } = at;
   if (at.last !== null && isVouchedFor(event, at, next)) {
-    return problem('changed', `Event ${expected - 1} was changed and hashed anew: event ${expected} follows another one.`, expected - 1);
+    return problem(
+      'changed',
+      `Event ${expected - 1} was changed and hashed anew: event ${expected} follows another one.`,
+      expected - 1,
+    );
   }
   return problem('changed', `Event ${expected} was changed and hashed anew: it does not follow the event before.`);
 }

@@ -1,5 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { acquireInput, as, check, createRun, eventually, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import {
+  acquireInput,
+  as,
+  check,
+  createRun,
+  eventually,
+  granted,
+  putMap,
+  startReplica,
+  type TestReplica,
+  write,
+} from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
@@ -23,13 +34,21 @@ test('P8: with the database down nothing is decided, readiness says so, and it r
   const lease = await granted(replica.api, run, [write('item/a', 'set')]);
   await server.kill9();
   await expect(check(replica.api, lease)).rejects.toMatchObject({ faultClass: 'unavailable' });
-  await expect(replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/b', 'set')]))).rejects.toMatchObject({
+  await expect(
+    replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/b', 'set')])),
+  ).rejects.toMatchObject({
     faultClass: expect.stringMatching(/unavailable|unknown_outcome/),
   });
-  const seen = await eventually(() => replica.services.ready(), ({ ready }) => !ready);
+  const seen = await eventually(
+    () => replica.services.ready(),
+    ({ ready }) => !ready,
+  );
   expect(seen.reasons.join(' ')).toMatch(/database/i);
   await server.restart();
-  await eventually(() => replica.services.ready(), ({ ready }) => ready);
+  await eventually(
+    () => replica.services.ready(),
+    ({ ready }) => ready,
+  );
   expect((await check(replica.api, lease)).allowed).toBe(true);
 });
 
@@ -41,15 +60,25 @@ test('F24: a database that turned read-only is refused with its reason, and agai
   await admin.query('ALTER SYSTEM SET default_transaction_read_only = on');
   await admin.query('SELECT pg_reload_conf()');
   const refused = await eventually(
-    () => replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/c', 'set')])).then(() => 'granted', (error) => error.reason),
+    () =>
+      replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/c', 'set')])).then(
+        () => 'granted',
+        (error) => error.reason,
+      ),
     (reason) => reason !== 'granted',
   );
   expect(refused).toBe('DATABASE_READ_ONLY');
-  await eventually(() => replica.services.ready(), ({ ready }) => !ready);
+  await eventually(
+    () => replica.services.ready(),
+    ({ ready }) => !ready,
+  );
   await admin.query('SET default_transaction_read_only = off');
   await admin.query('ALTER SYSTEM RESET default_transaction_read_only');
   await admin.query('SELECT pg_reload_conf()');
   await admin.end();
-  await eventually(() => replica.services.ready(), ({ ready }) => ready);
+  await eventually(
+    () => replica.services.ready(),
+    ({ ready }) => ready,
+  );
   await granted(replica.api, run, [write('item/d', 'set')]);
 });

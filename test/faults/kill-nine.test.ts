@@ -29,14 +29,18 @@ function random(seed: number): () => number {
 async function load(coordinator: CoordinatorProcess, round: number, until: AbortSignal): Promise<Acknowledged[]> {
   const client = coordinator.client('runner');
   const told = await Promise.all(
-    Array.from({ length: CLIENTS }, async (_, i) => acquireAndRelease(client, await newRun(client), `${round}-${i}`, until)),
+    Array.from({ length: CLIENTS }, async (_, i) =>
+      acquireAndRelease(client, await newRun(client), `${round}-${i}`, until),
+    ),
   );
   return told.flat();
 }
 
 async function setUp(dataDir: string): Promise<CoordinatorProcess> {
   const coordinator = await startCoordinatorProcess({ dataDir });
-  await coordinator.client('admin').conflictMap.putConflictMap({ document: SIMPLE_MAP, expectedVersion: 0n, reason: 'test' });
+  await coordinator
+    .client('admin')
+    .conflictMap.putConflictMap({ document: SIMPLE_MAP, expectedVersion: 0n, reason: 'test' });
   return coordinator;
 }
 

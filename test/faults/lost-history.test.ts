@@ -3,7 +3,19 @@ import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import { SECOND } from '../../src/domain/time.js';
-import { acquireInput, as, check, createRun, eventually, freshKey, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import {
+  acquireInput,
+  as,
+  check,
+  createRun,
+  eventually,
+  freshKey,
+  granted,
+  putMap,
+  startReplica,
+  type TestReplica,
+  write,
+} from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
@@ -37,7 +49,11 @@ async function sql(url: string, ...statements: string[]): Promise<void> {
 }
 
 /** Everything that is promised after lost history, on a lease that was granted before it. */
-async function expectLost(now: TestReplica, before: { leaseId: string; runId: string; token: number }, survives: boolean): Promise<void> {
+async function expectLost(
+  now: TestReplica,
+  before: { leaseId: string; runId: string; token: number },
+  survives: boolean,
+): Promise<void> {
   const verdict = await now.api.checkFence(as('target'), {
     leaseId: before.leaseId,
     presenterRunId: '',
@@ -51,9 +67,19 @@ async function expectLost(now: TestReplica, before: { leaseId: string; runId: st
     const asked = await now.api.acquireWriteSet(as('runner'), acquireInput(before.runId, [write('item/a', 'set')]));
     expect(asked.value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_blocked' } });
     await expect(
-      now.api.updateRunState(as('runner'), { runId: before.runId, state: 'active', reason: '', idempotencyKey: freshKey() }),
+      now.api.updateRunState(as('runner'), {
+        runId: before.runId,
+        state: 'active',
+        reason: '',
+        idempotencyKey: freshKey(),
+      }),
     ).rejects.toMatchObject({ reason: 'RUN_BLOCKED' });
-    await now.api.updateRunState(as('operator'), { runId: before.runId, state: 'active', reason: 'checked', idempotencyKey: freshKey() });
+    await now.api.updateRunState(as('operator'), {
+      runId: before.runId,
+      state: 'active',
+      reason: 'checked',
+      idempotencyKey: freshKey(),
+    });
   }
   const run = survives ? before.runId : await createRun(now.api);
   const after = await granted(now.api, run, [write('item/a', 'set')]);
@@ -70,10 +96,15 @@ test('a plain restart of the database with an unbroken log ends nothing', async 
   const dataDir = await makeTestDirectory('witness');
   const running = await replica(server.url, dataDir);
   await putMap(running.api, SIMPLE_MAP);
-  const lease = await granted(running.api, await createRun(running.api), [write('item/a', 'set')], { ttl: 300 * SECOND });
+  const lease = await granted(running.api, await createRun(running.api), [write('item/a', 'set')], {
+    ttl: 300 * SECOND,
+  });
   await server.kill9();
   await server.restart();
-  const verdict = await eventually(() => check(running.api, lease).catch((error) => ({ allowed: false, reason: String(error) })), (seen) => seen.allowed);
+  const verdict = await eventually(
+    () => check(running.api, lease).catch((error) => ({ allowed: false, reason: String(error) })),
+    (seen) => seen.allowed,
+  );
   expect(verdict.reason).toBe('ok');
 });
 
@@ -89,7 +120,14 @@ test('F3: a coordinator that restarts again and again never extends a lease of a
     const { value } = await running.api.getLease(as('operator'), { leaseId: lease.leaseId });
     expect(value.expiresAt).toBe(lease.expiresAt);
   }
-  expect((await eventually(() => check(running.api, lease), (seen) => !seen.allowed)).reason).toBe('expired');
+  expect(
+    (
+      await eventually(
+        () => check(running.api, lease),
+        (seen) => !seen.allowed,
+      )
+    ).reason,
+  ).toBe('expired');
 });
 
 test('a cold copy of the data directory, restored over the newer one', async () => {
@@ -123,7 +161,12 @@ test('a copy of the database loaded into the same cluster', async () => {
   const kept = await hold(first);
   await replicas.pop()?.stop();
   const admin = server.url.replace(/\/writ$/, '/postgres');
-  await sql(admin, 'CREATE DATABASE reloaded TEMPLATE writ', 'ALTER DATABASE writ RENAME TO old', 'ALTER DATABASE reloaded RENAME TO writ');
+  await sql(
+    admin,
+    'CREATE DATABASE reloaded TEMPLATE writ',
+    'ALTER DATABASE writ RENAME TO old',
+    'ALTER DATABASE reloaded RENAME TO writ',
+  );
   await expectLost(await replica(server.url, dataDir), kept, true);
 });
 
@@ -148,7 +191,11 @@ test('a standby promoted after losing the last commits, noticed by a replica tha
   // A standby is never believed.
   await expect(check(running.api, lost)).rejects.toMatchObject({ faultClass: 'unavailable' });
   await sql(server.url, 'SELECT pg_promote(true)');
-  await eventually(() => running.services.ready(), (seen) => seen.ready, 30_000);
+  await eventually(
+    () => running.services.ready(),
+    (seen) => seen.ready,
+    30_000,
+  );
   await expectLost(running, kept, true);
   expect((await check(running.api, lost)).reason).toBe('unknown_lease');
 });

@@ -1,7 +1,19 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { SECOND } from '../../src/domain/time.js';
 import { type AppendBatch, type AppendResult, type Store, StoreError } from '../../src/storage/store.js';
-import { acquireInput, as, check, createRun, freshKey, granted, leaseOf, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import {
+  acquireInput,
+  as,
+  check,
+  createRun,
+  freshKey,
+  granted,
+  leaseOf,
+  putMap,
+  startReplica,
+  type TestReplica,
+  write,
+} from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -29,9 +41,27 @@ class LossyStore {
 
 function bound(store: Store): Store {
   const methods = Object.fromEntries(
-    ['readGate', 'append', 'appendExclusively', 'readTail', 'readEvent', 'loadSnapshot', 'loadLeases', 'loadRuns', 'loadKeys', 'listLeases', 'listRuns', 'listEvents', 'listNamespaces', 'readMapVersion', 'listMapVersions', 'heartbeat', 'purge', 'onAppended', 'close'].map(
-      (name) => [name, (store[name as keyof Store] as (...args: unknown[]) => unknown).bind(store)],
-    ),
+    [
+      'readGate',
+      'append',
+      'appendExclusively',
+      'readTail',
+      'readEvent',
+      'loadSnapshot',
+      'loadLeases',
+      'loadRuns',
+      'loadKeys',
+      'listLeases',
+      'listRuns',
+      'listEvents',
+      'listNamespaces',
+      'readMapVersion',
+      'listMapVersions',
+      'heartbeat',
+      'purge',
+      'onAppended',
+      'close',
+    ].map((name) => [name, (store[name as keyof Store] as (...args: unknown[]) => unknown).bind(store)]),
   );
   return methods as unknown as Store;
 }
@@ -59,7 +89,16 @@ let item = 0;
 const fresh = (): string => `item/${++item}`;
 
 async function eventsOf(runId: string, kind: string): Promise<number> {
-  const { items } = await b.api.listEvents(as('auditor'), { runId, leaseId: '', resource: '', kinds: [kind], requestId: '', afterRevision: 0, newestFirst: false, page: { size: 1000, token: '' } });
+  const { items } = await b.api.listEvents(as('auditor'), {
+    runId,
+    leaseId: '',
+    resource: '',
+    kinds: [kind],
+    requestId: '',
+    afterRevision: 0,
+    newestFirst: false,
+    page: { size: 1000, token: '' },
+  });
   return items.length;
 }
 
@@ -103,7 +142,10 @@ describe('F1: the answer of an append is lost', () => {
       lossy.mishaps = [mishap];
       await Promise.all([
         a.api.releaseLease(as('runner'), { runId: run, leaseId: lease.leaseId, acquireKey: null }),
-        b.api.renewLeases(as('runner'), { runId: run, renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: freshKey() }] }),
+        b.api.renewLeases(as('runner'), {
+          runId: run,
+          renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: freshKey() }],
+        }),
       ]);
       await Promise.all(lossy.late.splice(0));
       expect((await check(a.api, lease)).reason).toBe('released');
@@ -122,6 +164,14 @@ test('P7: after all of that the log is whole and both replicas hold the same sta
       ({ revision, hash } = event);
     }
   }
-  const list = async (replica: TestReplica) => (await replica.api.listLeases(as('operator'), { runId: '', resource: '', states: [], page: { size: 1000, token: '' } })).value.items;
+  const list = async (replica: TestReplica) =>
+    (
+      await replica.api.listLeases(as('operator'), {
+        runId: '',
+        resource: '',
+        states: [],
+        page: { size: 1000, token: '' },
+      })
+    ).value.items;
   expect(await list(a)).toEqual(await list(b));
 });

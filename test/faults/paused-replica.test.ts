@@ -5,7 +5,7 @@ import { FenceReason } from '../../src/gen/writ/v1/fence_service.js';
 import { LeaseState } from '../../src/gen/writ/v1/types.js';
 import { eventually } from '../support/coordinator.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
-import { newRun, setEntry, SIMPLE_MAP } from '../support/workload.js';
+import { newRun, SIMPLE_MAP, setEntry } from '../support/workload.js';
 
 // F2, F12: replicas as processes of their own on one database; one of them sleeps, or lives in another hour.
 
@@ -42,7 +42,11 @@ async function acquire(on: CoordinatorProcess, resource: string, more: object = 
   return outcome.value;
 }
 
-async function verdict(on: CoordinatorProcess, lease: { leaseId: string; entries: { fencingToken: bigint }[] }, resource: string) {
+async function verdict(
+  on: CoordinatorProcess,
+  lease: { leaseId: string; entries: { fencingToken: bigint }[] },
+  resource: string,
+) {
   const { results } = await on.client('target').fence.checkFence({
     leaseId: lease.leaseId,
     writes: [{ resource, action: 'set', fencingToken: lease.entries[0]?.fencingToken ?? 0n }],
@@ -54,30 +58,41 @@ test('F2: a replica stopped past an expiry grants, renews and allows nothing on 
   const resource = 'item/paused';
   const old = await acquire(a, resource, { ttl: { seconds: 1n, nanos: 0 } });
   a.signal('SIGSTOP');
-  const fresh = await eventually(() => acquire(b, resource).catch(() => null), (lease) => lease !== null);
+  const fresh = await eventually(
+    () => acquire(b, resource).catch(() => null),
+    (lease) => lease !== null,
+  );
   a.signal('SIGCONT');
   expect(await verdict(a, old, resource)).toBe(FenceReason.FENCE_REASON_EXPIRED);
   expect(fresh === null ? undefined : await verdict(a, fresh, resource)).toBe(FenceReason.FENCE_REASON_OK);
-  const renewed = await a.client('runner').lease.renewLeases({ runId: old.runId, renewals: [{ leaseId: old.leaseId }] });
+  const renewed = await a
+    .client('runner')
+    .lease.renewLeases({ runId: old.runId, renewals: [{ leaseId: old.leaseId }] });
   expect(renewed.results[0]?.outcome?.$case).toBe('refusal');
   expect(fresh?.entries[0]?.fencingToken).toBeGreaterThan(old.entries[0]?.fencingToken ?? 0n);
 });
 
-test.skipIf(!existsSync(FAKETIME))('F12: a replica whose clock is an hour ahead or behind decides by the database clock all the same', async () => {
-  for (const offset of ['+1h', '-1h']) {
-    const skewed = await start({
-      dataDir: a.dataDir,
-      env: { LD_PRELOAD: FAKETIME, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' },
-    });
-    const resource = `item/skew${offset}`;
-    const lease = await acquire(skewed, resource, { ttl: { seconds: 2n, nanos: 0 } });
-    expect(await verdict(b, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
-    expect(await verdict(skewed, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
-    await eventually(() => verdict(skewed, lease, resource), (reason) => reason === FenceReason.FENCE_REASON_EXPIRED);
-    expect(await verdict(b, lease, resource)).toBe(FenceReason.FENCE_REASON_EXPIRED);
-    const { lease: ended } = await b.client('operator').lease.getLease({ leaseId: lease.leaseId });
-    const lived = Number(ended?.expiresAt?.seconds ?? 0n) - Number(lease.grantedAt?.seconds ?? 0n);
-    expect(lived).toBeLessThanOrEqual(2);
-    expect([LeaseState.LEASE_STATE_ACTIVE, LeaseState.LEASE_STATE_ENDED]).toContain(ended?.state);
-  }
-});
+test.skipIf(!existsSync(FAKETIME))(
+  'F12: a replica whose clock is an hour ahead or behind decides by the database clock all the same',
+  async () => {
+    for (const offset of ['+1h', '-1h']) {
+      const skewed = await start({
+        dataDir: a.dataDir,
+        env: { LD_PRELOAD: FAKETIME, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' },
+      });
+      const resource = `item/skew${offset}`;
+      const lease = await acquire(skewed, resource, { ttl: { seconds: 2n, nanos: 0 } });
+      expect(await verdict(b, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
+      expect(await verdict(skewed, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
+      await eventually(
+        () => verdict(skewed, lease, resource),
+        (reason) => reason === FenceReason.FENCE_REASON_EXPIRED,
+      );
+      expect(await verdict(b, lease, resource)).toBe(FenceReason.FENCE_REASON_EXPIRED);
+      const { lease: ended } = await b.client('operator').lease.getLease({ leaseId: lease.leaseId });
+      const lived = Number(ended?.expiresAt?.seconds ?? 0n) - Number(lease.grantedAt?.seconds ?? 0n);
+      expect(lived).toBeLessThanOrEqual(2);
+      expect([LeaseState.LEASE_STATE_ACTIVE, LeaseState.LEASE_STATE_ENDED]).toContain(ended?.state);
+    }
+  },
+);

@@ -1,7 +1,20 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Fault } from '../../src/domain/fault.js';
 import { MILLISECOND, SECOND } from '../../src/domain/time.js';
-import { acquireInput, as, check, createRun, eventually, freshKey, granted, leaseOf, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import {
+  acquireInput,
+  as,
+  check,
+  createRun,
+  eventually,
+  freshKey,
+  granted,
+  leaseOf,
+  putMap,
+  startReplica,
+  type TestReplica,
+  write,
+} from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
 const MAP = `
@@ -62,7 +75,9 @@ describe('write sets over two replicas', () => {
     const second = leaseOf((await b.api.acquireWriteSet(as('runner'), input)).value);
     expect(second.leaseId).toBe(first.leaseId);
     expect(second.entries[0]?.token).toBe(first.entries[0]?.token);
-    await expect(b.api.acquireWriteSet(as('runner'), { ...input, ttl: 5 * SECOND })).rejects.toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
+    await expect(b.api.acquireWriteSet(as('runner'), { ...input, ttl: 5 * SECOND })).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+    });
   });
 
   test('P3: once a release on one replica has returned, the other denies', async () => {
@@ -111,32 +126,63 @@ describe('write sets over two replicas', () => {
       [`deployment/${place}`, ''],
       [`image-tag/${place}`, 'implies[0]'],
     ]);
-    const { value } = await b.api.acquireWriteSet(as('runner'), acquireInput(await createRun(b.api), [write(`image-tag/${place}`, 'set')]));
-    expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'held', blockers: [{ rule: 'implies[0]', resource: `image-tag/${place}` }] } });
+    const { value } = await b.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(await createRun(b.api), [write(`image-tag/${place}`, 'set')]),
+    );
+    expect(value).toMatchObject({
+      kind: 'refusal',
+      refusal: { kind: 'held', blockers: [{ rule: 'implies[0]', resource: `image-tag/${place}` }] },
+    });
   });
 
   test('C3: two resources that the map ties conflict per tenant', async () => {
     const tenant = env();
     await granted(a.api, await createRun(a.api), [write(`service-token/${tenant}`, 'rotate')]);
     const other = await createRun(b.api);
-    const { value } = await b.api.acquireWriteSet(as('runner'), acquireInput(other, [write(`integration-config/${tenant}`, 'edit')]));
+    const { value } = await b.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(other, [write(`integration-config/${tenant}`, 'edit')]),
+    );
     expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'held', blockers: [{ rule: 'conflicts[0]' }] } });
     await granted(b.api, other, [write(`integration-config/${env()}`, 'edit')]);
   });
 
   test('P5: an expired lease is denied before any sweep, and stays ended', async () => {
-    const lease = await granted(a.api, await createRun(a.api), [write(`release/${env()}`, 'promote')], { ttl: 1 * SECOND });
-    const verdict = await eventually(() => check(b.api, lease), (seen) => !seen.allowed);
+    const lease = await granted(a.api, await createRun(a.api), [write(`release/${env()}`, 'promote')], {
+      ttl: 1 * SECOND,
+    });
+    const verdict = await eventually(
+      () => check(b.api, lease),
+      (seen) => !seen.allowed,
+    );
     expect(verdict.reason).toBe('expired');
-    const { value } = await a.api.renewLeases(as('runner'), { runId: lease.runId, renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: null }] });
+    const { value } = await a.api.renewLeases(as('runner'), {
+      runId: lease.runId,
+      renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: null }],
+    });
     expect(value[0]).toMatchObject({ lease: null, refusal: { kind: 'ended' } });
   });
 
   test('P9: a waiting request on one replica is granted when the holder releases on the other', async () => {
     const resource = `release/${env()}`;
     const holder = await granted(a.api, await createRun(a.api), [write(resource, 'promote')]);
-    const waiting = b.api.acquireWriteSet(as('runner'), acquireInput(await createRun(b.api), [write(resource, 'promote')], { wait: 30 * SECOND }));
-    await eventually(async () => (await a.api.listLeases(as('operator'), { runId: '', resource, states: ['waiting'], page: { size: 10, token: '' } })).value.items.length, (n) => n === 1);
+    const waiting = b.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(await createRun(b.api), [write(resource, 'promote')], { wait: 30 * SECOND }),
+    );
+    await eventually(
+      async () =>
+        (
+          await a.api.listLeases(as('operator'), {
+            runId: '',
+            resource,
+            states: ['waiting'],
+            page: { size: 10, token: '' },
+          })
+        ).value.items.length,
+      (n) => n === 1,
+    );
     await a.api.releaseLease(as('runner'), { runId: holder.runId, leaseId: holder.leaseId, acquireKey: null });
     const lease = leaseOf((await waiting).value);
     expect(lease.entries[0]?.token).toBeGreaterThan(holder.entries[0]?.token ?? 0);
@@ -151,16 +197,38 @@ describe('write sets over two replicas', () => {
     expect(first).toMatchObject({ kind: 'waiting', waiting: { place: 1 } });
     const second = b.api.acquireWriteSet(as('runner'), input);
     await a.api.releaseLease(as('runner'), { runId: holder.runId, leaseId: holder.leaseId, acquireKey: null });
-    expect(leaseOf((await second).value).leaseId).toBe((first as Extract<typeof first, { kind: 'waiting' }>).waiting.leaseId);
+    expect(leaseOf((await second).value).leaseId).toBe(
+      (first as Extract<typeof first, { kind: 'waiting' }>).waiting.leaseId,
+    );
   });
 
   test('P9: a deadlock is refused at once with its cycle', async () => {
     const [one, two] = [`release/${env()}`, `release/${env()}`];
     const [runA, runB] = [await createRun(a.api), await createRun(b.api)];
-    const [leaseA] = [await granted(a.api, runA, [write(one, 'promote')]), await granted(b.api, runB, [write(two, 'promote')])];
-    const waiting = a.api.acquireWriteSet(as('runner'), acquireInput(runA, [write(two, 'promote')], { wait: 20 * SECOND }));
-    await eventually(async () => (await b.api.listLeases(as('operator'), { runId: runA, resource: '', states: ['waiting'], page: { size: 10, token: '' } })).value.items.length, (n) => n === 1);
-    const { value } = await b.api.acquireWriteSet(as('runner'), acquireInput(runB, [write(one, 'promote')], { wait: 20 * SECOND }));
+    const [leaseA] = [
+      await granted(a.api, runA, [write(one, 'promote')]),
+      await granted(b.api, runB, [write(two, 'promote')]),
+    ];
+    const waiting = a.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(runA, [write(two, 'promote')], { wait: 20 * SECOND }),
+    );
+    await eventually(
+      async () =>
+        (
+          await b.api.listLeases(as('operator'), {
+            runId: runA,
+            resource: '',
+            states: ['waiting'],
+            page: { size: 10, token: '' },
+          })
+        ).value.items.length,
+      (n) => n === 1,
+    );
+    const { value } = await b.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(runB, [write(one, 'promote')], { wait: 20 * SECOND }),
+    );
     expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'deadlock', cycle: [runB, runA, runB] } });
     await a.api.stopRun(as('operator'), { runId: runA, reason: 'a test' });
     expect((await waiting).value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_ended' } });
@@ -170,24 +238,35 @@ describe('write sets over two replicas', () => {
   test('F14: a stopped run is granted nothing, not even what it waited for', async () => {
     const run = await createRun(a.api);
     await b.api.stopRun(as('operator'), { runId: run, reason: 'a test' });
-    const { value } = await a.api.acquireWriteSet(as('runner'), acquireInput(run, [write(`release/${env()}`, 'promote')]));
+    const { value } = await a.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(run, [write(`release/${env()}`, 'promote')]),
+    );
     expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_ended' } });
   });
 
   test('F16: a release by another run, in other letter case, or of nothing is NOT_FOUND; twice is already_ended', async () => {
     const lease = await granted(a.api, await createRun(a.api), [write(`release/${env()}`, 'promote')]);
     const other = await createRun(a.api);
-    const release = (runId: string, leaseId: string) => b.api.releaseLease(as('runner'), { runId, leaseId, acquireKey: null });
+    const release = (runId: string, leaseId: string) =>
+      b.api.releaseLease(as('runner'), { runId, leaseId, acquireKey: null });
     await expect(release(other, lease.leaseId)).rejects.toMatchObject({ reason: 'LEASE_NOT_FOUND' });
-    await expect(release(lease.runId, lease.leaseId.toUpperCase())).rejects.toMatchObject({ reason: 'LEASE_NOT_FOUND' });
+    await expect(release(lease.runId, lease.leaseId.toUpperCase())).rejects.toMatchObject({
+      reason: 'LEASE_NOT_FOUND',
+    });
     expect((await release(lease.runId, lease.leaseId)).value.outcome).toBe('released');
-    expect((await release(lease.runId, lease.leaseId)).value).toMatchObject({ outcome: 'already_ended', endReason: 'released' });
+    expect((await release(lease.runId, lease.leaseId)).value).toMatchObject({
+      outcome: 'already_ended',
+      endReason: 'released',
+    });
   });
 
   test('P4: a foreign principal cannot use a run, and is not told that it exists', async () => {
     const run = await createRun(a.api);
     const stranger = as('runner', { name: 'stranger' });
-    await expect(a.api.acquireWriteSet(stranger, acquireInput(run, [write(`release/${env()}`, 'promote')]))).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
+    await expect(
+      a.api.acquireWriteSet(stranger, acquireInput(run, [write(`release/${env()}`, 'promote')])),
+    ).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
     await expect(a.api.getRun(stranger, { runId: run })).rejects.toMatchObject({ reason: 'RUN_NOT_FOUND' });
   });
 
@@ -207,7 +286,10 @@ describe('write sets over two replicas', () => {
     expect((await check(a.api, one)).reason).toBe('version_required');
     expect((await check(a.api, one, { version: '41' })).allowed).toBe(true);
     expect((await check(b.api, two, { version: '41' })).allowed).toBe(true);
-    const { value } = await a.api.acquireWriteSet(as('runner'), acquireInput(await createRun(a.api), [write(resource, 'promote')]));
+    const { value } = await a.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(await createRun(a.api), [write(resource, 'promote')]),
+    );
     expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'held' } });
   });
 
@@ -221,18 +303,29 @@ describe('write sets over two replicas', () => {
     const run = await createRun(a.api, { allowed: [{ pattern: 'release/{env}', actions: ['annotate'] }] });
     const ask = async (resource: string, action: string) =>
       (await a.api.acquireWriteSet(as('runner'), acquireInput(run, [write(resource, action)]))).value;
-    expect(await ask('backend work', 'do')).toMatchObject({ refusal: { kind: 'undescribed', resource: 'backend work' } });
+    expect(await ask('backend work', 'do')).toMatchObject({
+      refusal: { kind: 'undescribed', resource: 'backend work' },
+    });
     expect(await ask('secret/x', 'read')).toMatchObject({ refusal: { kind: 'forbidden' } });
     expect(await ask(`release/${env()}`, 'promote')).toMatchObject({ refusal: { kind: 'outside_contract' } });
   });
 
   test('every resource of §4 that is refused is refused with the reason, as bad input or undescribed', async () => {
     const run = await createRun(a.api);
-    for (const bad of ['release//prod', '/release/prod', 'release/prod/', 'release/../x', 'release/ prod', 'release/\u200bprod']) {
+    for (const bad of [
+      'release//prod',
+      '/release/prod',
+      'release/prod/',
+      'release/../x',
+      'release/ prod',
+      'release/\u200bprod',
+    ]) {
       const { value } = await a.api.acquireWriteSet(as('runner'), acquireInput(run, [write(bad, 'promote')]));
       expect(value, bad).toMatchObject({ kind: 'refusal', refusal: { kind: 'undescribed' } });
     }
-    await expect(a.api.acquireWriteSet(as('runner'), acquireInput(run, [write('release/\u0000', 'promote')]))).rejects.toThrow(Fault);
+    await expect(
+      a.api.acquireWriteSet(as('runner'), acquireInput(run, [write('release/\u0000', 'promote')])),
+    ).rejects.toThrow(Fault);
   });
 
   test('F21, P7: the log of all this is gapless and each event carries the hash of the one before', async () => {
@@ -254,7 +347,10 @@ describe('write sets over two replicas', () => {
       const lease = await granted(a.api, await createRun(a.api), [write(`release/${env()}`, 'promote')]);
       await Promise.all([
         a.api.releaseLease(as('runner'), { runId: lease.runId, leaseId: lease.leaseId, acquireKey: null }),
-        b.api.renewLeases(as('runner'), { runId: lease.runId, renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: 'x' }] }),
+        b.api.renewLeases(as('runner'), {
+          runId: lease.runId,
+          renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: 'x' }],
+        }),
       ]);
       expect((await check(b.api, lease)).reason).toBe('released');
       expect((await a.api.getLease(as('operator'), { leaseId: lease.leaseId })).value.state).toBe('ended');
@@ -266,15 +362,35 @@ describe('write sets over two replicas', () => {
     const idempotencyKey = freshKey();
     const released = await a.api.releaseLease(as('runner'), { runId: run, leaseId: null, acquireKey: idempotencyKey });
     expect(released.value.outcome).toBe('nothing_held');
-    const { value } = await b.api.acquireWriteSet(as('runner'), acquireInput(run, [write(`release/${env()}`, 'promote')], { idempotencyKey }));
+    const { value } = await b.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(run, [write(`release/${env()}`, 'promote')], { idempotencyKey }),
+    );
     expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'ended' } });
   });
 
   test('A1: refused attempts and denied checks are found by their request id', async () => {
     const lease = await granted(a.api, await createRun(a.api), [write(`release/${env()}`, 'promote')]);
-    await a.api.checkFence(as('target'), { leaseId: lease.leaseId, presenterRunId: '', writes: [{ resource: 'release/zzz', action: 'promote', token: 1, observedVersion: null }], requestId: 'why-me' });
+    await a.api.checkFence(as('target'), {
+      leaseId: lease.leaseId,
+      presenterRunId: '',
+      writes: [{ resource: 'release/zzz', action: 'promote', token: 1, observedVersion: null }],
+      requestId: 'why-me',
+    });
     const events = await eventually(
-      async () => (await b.api.listEvents(as('auditor'), { runId: '', leaseId: '', resource: '', kinds: [], requestId: 'why-me', afterRevision: 0, newestFirst: false, page: { size: 10, token: '' } })).items,
+      async () =>
+        (
+          await b.api.listEvents(as('auditor'), {
+            runId: '',
+            leaseId: '',
+            resource: '',
+            kinds: [],
+            requestId: 'why-me',
+            afterRevision: 0,
+            newestFirst: false,
+            page: { size: 10, token: '' },
+          })
+        ).items,
       (items) => items.length > 0,
     );
     expect(events[0]?.kind).toBe('checks_denied');
@@ -284,7 +400,9 @@ describe('write sets over two replicas', () => {
   test('many independent requests at once are all granted (C11), and all end', async () => {
     const runs = await Promise.all(Array.from({ length: 20 }, () => createRun(a.api)));
     const leases = await Promise.all(
-      Array.from({ length: 200 }, (_, i) => granted(i % 2 === 0 ? a.api : b.api, runs[i % 20] as string, [write(`release/${env()}`, 'promote')])),
+      Array.from({ length: 200 }, (_, i) =>
+        granted(i % 2 === 0 ? a.api : b.api, runs[i % 20] as string, [write(`release/${env()}`, 'promote')]),
+      ),
     );
     expect(new Set(leases.map((lease) => lease.entries[0]?.token)).size).toBe(200);
     await Promise.all(runs.map((runId) => b.api.stopRun(as('operator'), { runId, reason: 'done' })));
@@ -302,9 +420,17 @@ describe('changing the map', () => {
     const tenant = env();
     await granted(a.api, await createRun(a.api), [write(`image-tag/${tenant}`, 'set')]);
     const second = await granted(b.api, await createRun(b.api), [write(`release/${tenant}`, 'promote')]);
-    const tied = MAP.replace('conflicts: [', 'conflicts: [ { between: ["image-tag/{env}", "release/{env}"], because: "same environment" },');
+    const tied = MAP.replace(
+      'conflicts: [',
+      'conflicts: [ { between: ["image-tag/{env}", "release/{env}"], because: "same environment" },',
+    );
     await expect(putMap(b.api, tied, 1)).rejects.toMatchObject({ reason: 'LIVE_CONFLICT' });
-    const { value } = await b.api.putConflictMap(as('admin'), { document: tied, expectedVersion: 1, reason: 'x', onLiveConflict: 'revoke_newer' });
+    const { value } = await b.api.putConflictMap(as('admin'), {
+      document: tied,
+      expectedVersion: 1,
+      reason: 'x',
+      onLiveConflict: 'revoke_newer',
+    });
     expect(value.version).toBe(2);
     expect((await check(a.api, second)).reason).toBe('map_changed');
   });
@@ -314,7 +440,10 @@ describe('time', () => {
   test('renewal extends, never past max hold or the end of authority', async () => {
     const run = await createRun(a.api, { forSeconds: 5 });
     const lease = await granted(a.api, run, [write(`release/${env()}`, 'promote')], { ttl: 2 * SECOND });
-    const { value } = await b.api.renewLeases(as('runner'), { runId: run, renewals: [{ leaseId: lease.leaseId, ttl: 60 * SECOND, progressMarker: '1' }] });
+    const { value } = await b.api.renewLeases(as('runner'), {
+      runId: run,
+      renewals: [{ leaseId: lease.leaseId, ttl: 60 * SECOND, progressMarker: '1' }],
+    });
     const { value: view } = await a.api.getRun(as('runner'), { runId: run });
     expect(value[0]?.lease?.expiresAt).toBe(view.run.authorityEndsAt);
     expect(lease.expiresAt ?? 0).toBeLessThan(view.run.authorityEndsAt + MILLISECOND);

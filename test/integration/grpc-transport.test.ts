@@ -222,7 +222,7 @@ describe('a call', () => {
     await start({});
     const client = connect(LeaseServiceClient);
     const request = acquire({
-      entries: [{ resource: 'a', access: 0, scope: 9, actions: [] }],
+      entries: [{ resource: 'a', access: 0, scope: 9 as Scope, actions: [] }],
       ttl: { seconds: 1n, nanos: -5 },
     });
     const { error, reason, violations } = await failure(call(client, client.acquireWriteSet, request, as('runner')));

@@ -28,11 +28,20 @@ export interface CoordinatorProcess {
   stop(): Promise<number | null>;
 }
 
-export async function startCoordinatorProcess(options: { dataDir?: string; env?: Record<string, string> } = {}): Promise<CoordinatorProcess> {
+export async function startCoordinatorProcess(
+  options: { dataDir?: string; env?: Record<string, string> } = {},
+): Promise<CoordinatorProcess> {
   if (!existsSync(MAIN)) throw new Error('dist/main.js is missing: run `npm run build` first (npm test does)');
   const dataDir = options.dataDir ?? (await makeTestDirectory('coordinator'));
   const child = spawn(process.execPath, [MAIN], {
-    env: { PATH: process.env.PATH ?? '', WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: dataDir, WRIT_MAX_CLOCK_SKEW: '1s', ...options.env },
+    env: {
+      PATH: process.env.PATH ?? '',
+      WRIT_GRPC_PORT: '0',
+      WRIT_HTTP_PORT: '0',
+      WRIT_DATA_DIR: dataDir,
+      WRIT_MAX_CLOCK_SKEW: '1s',
+      ...options.env,
+    },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let log = '';

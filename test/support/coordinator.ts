@@ -72,7 +72,10 @@ export function write(resource: string, ...actions: string[]): RequestedEntry {
   return { resource, access: 'write', scope: 'exact', actions, observedVersion: null };
 }
 
-export async function createRun(api: WritApi, more: { allowed?: { pattern: string; actions: string[] }[]; context?: CallContext; forSeconds?: number } = {}): Promise<string> {
+export async function createRun(
+  api: WritApi,
+  more: { allowed?: { pattern: string; actions: string[] }[]; context?: CallContext; forSeconds?: number } = {},
+): Promise<string> {
   const { value } = await api.createRun(more.context ?? as('runner'), {
     purpose: 'a test',
     goalRevision: '',
@@ -85,12 +88,33 @@ export async function createRun(api: WritApi, more: { allowed?: { pattern: strin
   return value.run.runId;
 }
 
-export function acquireInput(runId: string, entries: readonly RequestedEntry[], more: Partial<AcquireInput> = {}): AcquireInput {
-  return { runId, entries, task: null, resourceSet: null, ttl: null, wait: 0, idempotencyKey: freshKey(), purpose: '', requestId: '', ...more };
+export function acquireInput(
+  runId: string,
+  entries: readonly RequestedEntry[],
+  more: Partial<AcquireInput> = {},
+): AcquireInput {
+  return {
+    runId,
+    entries,
+    task: null,
+    resourceSet: null,
+    ttl: null,
+    wait: 0,
+    idempotencyKey: freshKey(),
+    purpose: '',
+    requestId: '',
+    ...more,
+  };
 }
 
 /** Acquires, or fails the test with the refusal. */
-export async function granted(api: WritApi, runId: string, entries: readonly RequestedEntry[], more: Partial<AcquireInput> = {}, context = as('runner')): Promise<Lease> {
+export async function granted(
+  api: WritApi,
+  runId: string,
+  entries: readonly RequestedEntry[],
+  more: Partial<AcquireInput> = {},
+  context = as('runner'),
+): Promise<Lease> {
   const { value } = await api.acquireWriteSet(context, acquireInput(runId, entries, more));
   return leaseOf(value);
 }
@@ -101,12 +125,21 @@ export function leaseOf(outcome: AcquireOutcome): Lease {
 }
 
 export async function putMap(api: WritApi, document: string, expectedVersion = 0): Promise<number> {
-  const { value } = await api.putConflictMap(as('admin'), { document, expectedVersion, reason: 'a test', onLiveConflict: 'refuse' });
+  const { value } = await api.putConflictMap(as('admin'), {
+    document,
+    expectedVersion,
+    reason: 'a test',
+    onLiveConflict: 'refuse',
+  });
   return value.version;
 }
 
 /** What a check of one write answers. */
-export async function check(api: WritApi, lease: Lease, more: { resource?: string; action?: string; token?: number; runId?: string; version?: string | null } = {}) {
+export async function check(
+  api: WritApi,
+  lease: Lease,
+  more: { resource?: string; action?: string; token?: number; runId?: string; version?: string | null } = {},
+) {
   const entry = lease.entries[0];
   const { value, revision } = await api.checkFence(as('target'), {
     leaseId: lease.leaseId,
@@ -125,7 +158,11 @@ export async function check(api: WritApi, lease: Lease, more: { resource?: strin
 }
 
 /** Resolves when the condition holds; fails with what was last seen. */
-export async function eventually<T>(probe: () => Promise<T> | T, holds: (seen: T) => boolean, withinMs = 20_000): Promise<T> {
+export async function eventually<T>(
+  probe: () => Promise<T> | T,
+  holds: (seen: T) => boolean,
+  withinMs = 20_000,
+): Promise<T> {
   const until = performance.now() + withinMs;
   for (;;) {
     const seen = await probe();

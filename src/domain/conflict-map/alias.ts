@@ -1,4 +1,4 @@
-import { parsePattern, type Pattern, substitute } from '../pattern.js';
+import { type Pattern, parsePattern, substitute } from '../pattern.js';
 import { parseResource } from '../resource.js';
 
 /** A step of an alias: text as it is, or a capture, which ends before the character that follows it. */
@@ -20,7 +20,9 @@ export interface Alias {
   readonly prefix: string;
 }
 
-export type ParsedAlias = { readonly ok: true; readonly alias: Alias } | { readonly ok: false; readonly reason: string; readonly at: 'from' | 'to' };
+export type ParsedAlias =
+  | { readonly ok: true; readonly alias: Alias }
+  | { readonly ok: false; readonly reason: string; readonly at: 'from' | 'to' };
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
@@ -33,8 +35,14 @@ export function parseAlias(from: string, to: string): ParsedAlias {
   for (const segment of target.pattern.segments) {
     if (segment.kind === 'literal') continue;
     const source = tokens.find((token) => token.kind === 'capture' && token.name === segment.name);
-    if (source?.kind !== 'capture') return { ok: false, reason: `{${segment.name}} is not captured by ${JSON.stringify(from)}`, at: 'to' };
-    if (source.rest !== (segment.kind === 'rest')) return { ok: false, reason: `{${segment.name}} must be written ${source.rest ? `{${segment.name}...}` : `{${segment.name}}`} here, as in "from"`, at: 'to' };
+    if (source?.kind !== 'capture')
+      return { ok: false, reason: `{${segment.name}} is not captured by ${JSON.stringify(from)}`, at: 'to' };
+    if (source.rest !== (segment.kind === 'rest'))
+      return {
+        ok: false,
+        reason: `{${segment.name}} must be written ${source.rest ? `{${segment.name}...}` : `{${segment.name}}`} here, as in "from"`,
+        at: 'to',
+      };
   }
   const first = tokens[0];
   return { ok: true, alias: { from, tokens, to: target.pattern, prefix: first?.kind === 'text' ? first.text : '' } };
@@ -60,7 +68,12 @@ function parseTokens(from: string): AliasToken[] | string {
     const next = parts[index + 1];
     if (next?.startsWith('{')) return `two captures touch: ${part}${next}`;
     names.add(name);
-    tokens.push({ kind: 'capture', name, rest, not: rest ? '' : `/${next === undefined ? '' : String.fromCodePoint(next.codePointAt(0) ?? 0)}` });
+    tokens.push({
+      kind: 'capture',
+      name,
+      rest,
+      not: rest ? '' : `/${next === undefined ? '' : String.fromCodePoint(next.codePointAt(0) ?? 0)}`,
+    });
   }
   return tokens;
 }
@@ -85,7 +98,10 @@ function matchAlias(alias: Alias, text: string): Map<string, string> | null {
 }
 
 /** The path an alias gives to a text; null: it does not match; a reason: what it gives is no resource. */
-export function applyAlias(alias: Alias, text: string): { readonly resource: string } | { readonly reason: string } | null {
+export function applyAlias(
+  alias: Alias,
+  text: string,
+): { readonly resource: string } | { readonly reason: string } | null {
   const bound = matchAlias(alias, text);
   if (bound === null) return null;
   const made = substitute(alias.to, { bound, partial: null });
@@ -103,7 +119,9 @@ export function compareAliases(a: Alias, b: Alias): number {
 
 /** One character a step, so that shapes compare left to right: text "1", capture "2", rest "3"; the end is the least specific. */
 function shapeOf(alias: Alias): string {
-  const steps = alias.tokens.map((token) => (token.kind === 'text' ? '1'.repeat(token.text.length) : token.rest ? '3' : '2'));
+  const steps = alias.tokens.map((token) =>
+    token.kind === 'text' ? '1'.repeat(token.text.length) : token.rest ? '3' : '2',
+  );
   return `${steps.join('')}4`;
 }
 
@@ -124,7 +142,8 @@ export function aliasesOverlap(a: readonly AliasToken[], b: readonly AliasToken[
     seen.add(`${i} ${j}`);
     if (i === one.length && j === other.length) return true;
     for (const letter of letters) {
-      for (const nextI of after(one, i, letter)) for (const nextJ of after(other, j, letter)) open.push({ i: nextI, j: nextJ });
+      for (const nextI of after(one, i, letter))
+        for (const nextJ of after(other, j, letter)) open.push({ i: nextI, j: nextJ });
     }
   }
   return false;
@@ -134,7 +153,11 @@ type Step = { readonly kind: 'letter'; readonly letter: string } | { readonly ki
 
 /** A capture of one or more is one step that stays or goes on. */
 function stepsOf(tokens: readonly AliasToken[]): Step[] {
-  return tokens.flatMap((token): Step[] => (token.kind === 'text' ? [...token.text].map((letter) => ({ kind: 'letter', letter })) : [{ kind: 'many', not: token.not }]));
+  return tokens.flatMap((token): Step[] =>
+    token.kind === 'text'
+      ? [...token.text].map((letter) => ({ kind: 'letter', letter }))
+      : [{ kind: 'many', not: token.not }],
+  );
 }
 
 function after(steps: readonly Step[], at: number, letter: string): number[] {
@@ -150,7 +173,13 @@ export function tokensOfTemplate(template: Pattern): AliasToken[] {
   for (const [index, segment] of template.segments.entries()) {
     if (index > 0) tokens.push({ kind: 'text', text: '/' });
     if (segment.kind === 'literal') tokens.push({ kind: 'text', text: segment.text });
-    else tokens.push({ kind: 'capture', name: segment.name, rest: segment.kind === 'rest', not: segment.kind === 'rest' ? '' : '/' });
+    else
+      tokens.push({
+        kind: 'capture',
+        name: segment.name,
+        rest: segment.kind === 'rest',
+        not: segment.kind === 'rest' ? '' : '/',
+      });
   }
   return tokens;
 }

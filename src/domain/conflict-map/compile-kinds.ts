@@ -1,7 +1,13 @@
-import { parsePattern, type Pattern } from '../pattern.js';
+import { type Pattern, parsePattern } from '../pattern.js';
 import { PatternIndex } from '../pattern-index.js';
 import { type Micros, SECOND } from '../time.js';
-import { type ConflictMapDocument, childPath, type DocumentAction, type DocumentKind, type DocumentProfile } from './document.js';
+import {
+  type ConflictMapDocument,
+  childPath,
+  type DocumentAction,
+  type DocumentKind,
+  type DocumentProfile,
+} from './document.js';
 import { DEFAULT_TIMES, type Kind, type KindAction } from './map.js';
 import { didYouMean, listed, type Problems, quoted } from './problems.js';
 
@@ -33,14 +39,21 @@ export function compileKinds(document: ConflictMapDocument, problems: Problems):
     if (kind === null) continue;
     kinds.push(kind);
     for (const other of index.add(kind.pattern, kind)) {
-      problems.error('equally_specific', childPath(path, 'pattern'), `${quoted(raw.pattern)} matches the same resources as ${quoted(other.pattern.text)} of kinds[${other.index}]: neither is more specific. Merge the two kinds.`);
+      problems.error(
+        'equally_specific',
+        childPath(path, 'pattern'),
+        `${quoted(raw.pattern)} matches the same resources as ${quoted(other.pattern.text)} of kinds[${other.index}]: neither is more specific. Merge the two kinds.`,
+      );
     }
   }
   return { kinds, index };
 }
 
 /** Looks up a profile with all it extends; each cycle and unknown name is reported once. */
-function inheritance(profiles: ReadonlyMap<string, DocumentProfile>, problems: Problems): (name: string, path: string) => DocumentProfile {
+function inheritance(
+  profiles: ReadonlyMap<string, DocumentProfile>,
+  problems: Problems,
+): (name: string, path: string) => DocumentProfile {
   const done = new Map<string, DocumentProfile>();
   const open: string[] = [];
   const visit = (name: string, path: string): DocumentProfile => {
@@ -48,15 +61,26 @@ function inheritance(profiles: ReadonlyMap<string, DocumentProfile>, problems: P
     if (known !== undefined) return known;
     const profile = profiles.get(name);
     if (profile === undefined) {
-      problems.error('unknown_profile', path, `There is no profile ${quoted(name)}${didYouMean(name, profiles.keys())} Known: ${listed([...profiles.keys()])}.`);
+      problems.error(
+        'unknown_profile',
+        path,
+        `There is no profile ${quoted(name)}${didYouMean(name, profiles.keys())} Known: ${listed([...profiles.keys()])}.`,
+      );
       return {};
     }
     if (open.includes(name)) {
-      problems.error('extends_cycle', path, `Profiles extend each other in a circle: ${[...open.slice(open.indexOf(name)), name].join(' → ')}.`);
+      problems.error(
+        'extends_cycle',
+        path,
+        `Profiles extend each other in a circle: ${[...open.slice(open.indexOf(name)), name].join(' → ')}.`,
+      );
       return {};
     }
     open.push(name);
-    const whole = profile.extends === undefined ? profile : merge(visit(profile.extends, childPath(childPath('profiles', name), 'extends')), profile);
+    const whole =
+      profile.extends === undefined
+        ? profile
+        : merge(visit(profile.extends, childPath(childPath('profiles', name), 'extends')), profile);
     open.pop();
     done.set(name, whole);
     return whole;
@@ -67,58 +91,120 @@ function inheritance(profiles: ReadonlyMap<string, DocumentProfile>, problems: P
 
 /** What is nearer to the kind wins; actions by name, each as a whole. */
 function merge(base: DocumentProfile, over: DocumentProfile): DocumentProfile {
-  const actions = base.actions === undefined && over.actions === undefined ? {} : { actions: { ...base.actions, ...over.actions } };
+  const actions =
+    base.actions === undefined && over.actions === undefined ? {} : { actions: { ...base.actions, ...over.actions } };
   return { ...base, ...over, ...actions };
 }
 
 /** What can be said of a profile or kind without what it extends: each problem once, where it was written. */
 function checkOwn(own: DocumentProfile, path: string, resolvers: ReadonlySet<string>, problems: Problems): void {
-  const notYet = (key: string, what: string): void => problems.error('not_built_yet', childPath(path, key), `${what} is not built yet; leave it out.`);
-  if (own.validation !== undefined && own.validation !== 'introspect') notYet('validation', `\`validation: ${own.validation}\``);
+  const notYet = (key: string, what: string): void =>
+    problems.error('not_built_yet', childPath(path, key), `${what} is not built yet; leave it out.`);
+  if (own.validation !== undefined && own.validation !== 'introspect')
+    notYet('validation', `\`validation: ${own.validation}\``);
   if (own.max_view_age !== undefined) notYet('max_view_age', '`max_view_age`');
   if (own.require_rehearsal === true) notYet('require_rehearsal', '`require_rehearsal: true`');
   if (own.owner_service !== undefined) {
-    problems.warn('owner_service_not_enforced', childPath(path, 'owner_service'), 'Which target may check the kind is not enforced yet: any target principal may.');
+    problems.warn(
+      'owner_service_not_enforced',
+      childPath(path, 'owner_service'),
+      'Which target may check the kind is not enforced yet: any target principal may.',
+    );
   }
-  for (const key of ['ttl', 'max_ttl'] as const) checkRange(own[key], childPath(path, key), MIN_TTL, MAX_TTL, '1s to 1h', problems);
-  for (const key of ['max_hold', 'progress_window'] as const) checkRange(own[key], childPath(path, key), MIN_TTL, Number.MAX_SAFE_INTEGER, '1s or more', problems);
-  for (const [name, action] of Object.entries(own.actions ?? {})) checkAction(name, action, childPath(childPath(path, 'actions'), name), resolvers, problems);
+  for (const key of ['ttl', 'max_ttl'] as const)
+    checkRange(own[key], childPath(path, key), MIN_TTL, MAX_TTL, '1s to 1h', problems);
+  for (const key of ['max_hold', 'progress_window'] as const)
+    checkRange(own[key], childPath(path, key), MIN_TTL, Number.MAX_SAFE_INTEGER, '1s or more', problems);
+  for (const [name, action] of Object.entries(own.actions ?? {}))
+    checkAction(name, action, childPath(childPath(path, 'actions'), name), resolvers, problems);
 }
 
-function checkRange(value: Micros | undefined, path: string, least: Micros, most: Micros, range: string, problems: Problems): void {
-  if (value !== undefined && (value < least || value > most)) problems.error('out_of_range', path, `It must be ${range}.`);
+function checkRange(
+  value: Micros | undefined,
+  path: string,
+  least: Micros,
+  most: Micros,
+  range: string,
+  problems: Problems,
+): void {
+  if (value !== undefined && (value < least || value > most))
+    problems.error('out_of_range', path, `It must be ${range}.`);
 }
 
-function checkAction(name: string, action: DocumentAction, path: string, resolvers: ReadonlySet<string>, problems: Problems): void {
+function checkAction(
+  name: string,
+  action: DocumentAction,
+  path: string,
+  resolvers: ReadonlySet<string>,
+  problems: Problems,
+): void {
   const writes = (action.access ?? 'write') === 'write';
-  if (action.tracked === true) problems.error('not_built_yet', childPath(path, 'tracked'), '`tracked: true` is not built yet; leave it out.');
+  if (action.tracked === true)
+    problems.error('not_built_yet', childPath(path, 'tracked'), '`tracked: true` is not built yet; leave it out.');
   if (action.approval !== undefined) {
-    problems.warn('approval_unavailable', childPath(path, 'approval'), `Approvals cannot be given yet: the action ${quoted(name)} is refused until they can.`);
+    problems.warn(
+      'approval_unavailable',
+      childPath(path, 'approval'),
+      `Approvals cannot be given yet: the action ${quoted(name)} is refused until they can.`,
+    );
   }
   if (action.resolver !== undefined && !resolvers.has(action.resolver)) {
-    problems.warn('unknown_resolver', childPath(path, 'resolver'), `${quoted(action.resolver)} is not among the resolvers${didYouMean(action.resolver, resolvers)} Its name is shown, but nobody is behind it.`);
+    problems.warn(
+      'unknown_resolver',
+      childPath(path, 'resolver'),
+      `${quoted(action.resolver)} is not among the resolvers${didYouMean(action.resolver, resolvers)} Its name is shown, but nobody is behind it.`,
+    );
   }
   if (writes && action.change_class === undefined) {
-    problems.warn('unclassified_action', path, `The write action ${quoted(name)} has no change_class: what happens on a version conflict is not said, and so it may not run unattended.`);
+    problems.warn(
+      'unclassified_action',
+      path,
+      `The write action ${quoted(name)} has no change_class: what happens on a version conflict is not said, and so it may not run unattended.`,
+    );
   }
-  if (!writes && action.concurrency === 'lease') problems.error('lease_on_read', childPath(path, 'concurrency'), 'Only a write can need the lease to be alone; a stable_read already keeps writers away.');
+  if (!writes && action.concurrency === 'lease')
+    problems.error(
+      'lease_on_read',
+      childPath(path, 'concurrency'),
+      'Only a write can need the lease to be alone; a stable_read already keeps writers away.',
+    );
   if (action.concurrency === 'lease' && action.change_class !== undefined && ROUTINE.has(action.change_class)) {
-    problems.warn('long_lease', childPath(path, 'concurrency'), `${quoted(name)} is a routine change (${action.change_class}), for which a version check is enough: long locks on routine changes make people walk around the lock. Consider \`concurrency: optimistic\`.`);
+    problems.warn(
+      'long_lease',
+      childPath(path, 'concurrency'),
+      `${quoted(name)} is a routine change (${action.change_class}), for which a version check is enough: long locks on routine changes make people walk around the lock. Consider \`concurrency: optimistic\`.`,
+    );
   }
 }
 
-function compileKind(raw: DocumentKind, whole: DocumentProfile, index: number, path: string, problems: Problems): Kind | null {
+function compileKind(
+  raw: DocumentKind,
+  whole: DocumentProfile,
+  index: number,
+  path: string,
+  problems: Problems,
+): Kind | null {
   const parsed = parsePattern(raw.pattern);
   if (!parsed.ok) {
-    problems.error('invalid_pattern', childPath(path, 'pattern'), `${quoted(raw.pattern)} is no pattern: ${parsed.reason}.`);
+    problems.error(
+      'invalid_pattern',
+      childPath(path, 'pattern'),
+      `${quoted(raw.pattern)} is no pattern: ${parsed.reason}.`,
+    );
     return null;
   }
-  const actions = new Map(Object.entries(whole.actions ?? {}).map(([name, action]) => [name, compileAction(name, action)]));
+  const actions = new Map(
+    Object.entries(whole.actions ?? {}).map(([name, action]) => [name, compileAction(name, action)]),
+  );
   const times = compileTimes(whole, path, problems);
   const writeActions = [...actions.values()].filter((action) => action.access === 'write');
   const leased = writeActions.filter((action) => action.exclusive).map((action) => action.name);
   if (leased.length > 0 && times.maxHold > DEFAULT_TIMES.maxHold) {
-    problems.warn('long_lease', path, `${listed(leased)} may keep everybody else away for more than 30 minutes (max_hold). Leases should be narrow and short.`);
+    problems.warn(
+      'long_lease',
+      path,
+      `${listed(leased)} may keep everybody else away for more than 30 minutes (max_hold). Leases should be narrow and short.`,
+    );
   }
   return {
     pattern: parsed.pattern,
@@ -127,7 +213,10 @@ function compileKind(raw: DocumentKind, whole: DocumentProfile, index: number, p
     mode: whole.mode ?? 'enforce',
     ownerService: whole.owner_service ?? [],
     ...times,
-    sandbox: raw.sandbox === undefined ? null : compileSandbox(raw.sandbox, parsed.pattern, childPath(path, 'sandbox'), problems),
+    sandbox:
+      raw.sandbox === undefined
+        ? null
+        : compileSandbox(raw.sandbox, parsed.pattern, childPath(path, 'sandbox'), problems),
     actions,
     writeActions,
   };
@@ -145,15 +234,29 @@ function compileAction(name: string, action: DocumentAction): KindAction {
   };
 }
 
-function compileTimes(whole: DocumentProfile, path: string, problems: Problems): Pick<Kind, 'ttl' | 'maxTtl' | 'maxHold' | 'progressWindow'> {
+function compileTimes(
+  whole: DocumentProfile,
+  path: string,
+  problems: Problems,
+): Pick<Kind, 'ttl' | 'maxTtl' | 'maxHold' | 'progressWindow'> {
   const ttl = whole.ttl ?? DEFAULT_TIMES.ttl;
   // A default gives way to what was written, so that one key alone is never inconsistent.
   const maxTtl = whole.max_ttl ?? Math.max(DEFAULT_TIMES.maxTtl, ttl);
   const maxHold = whole.max_hold ?? Math.max(DEFAULT_TIMES.maxHold, maxTtl);
   const fittingTtl = whole.ttl === undefined ? Math.min(ttl, maxTtl, maxHold) : ttl;
   const fittingMax = whole.max_ttl === undefined ? Math.min(maxTtl, maxHold) : maxTtl;
-  if (fittingTtl > fittingMax) problems.error('inconsistent_times', path, `ttl (${seconds(fittingTtl)}) is longer than ${whole.max_ttl === undefined ? 'max_hold' : 'max_ttl'} (${seconds(fittingMax)}).`);
-  else if (fittingMax > maxHold) problems.error('inconsistent_times', path, `max_ttl (${seconds(fittingMax)}) is longer than max_hold (${seconds(maxHold)}).`);
+  if (fittingTtl > fittingMax)
+    problems.error(
+      'inconsistent_times',
+      path,
+      `ttl (${seconds(fittingTtl)}) is longer than ${whole.max_ttl === undefined ? 'max_hold' : 'max_ttl'} (${seconds(fittingMax)}).`,
+    );
+  else if (fittingMax > maxHold)
+    problems.error(
+      'inconsistent_times',
+      path,
+      `max_ttl (${seconds(fittingMax)}) is longer than max_hold (${seconds(maxHold)}).`,
+    );
   return { ttl: fittingTtl, maxTtl: fittingMax, maxHold, progressWindow: whole.progress_window ?? null };
 }
 
@@ -173,13 +276,22 @@ function compileSandbox(text: string, pattern: Pattern, path: string, problems: 
 export function checkBound(template: Pattern, pattern: Pattern, path: string, problems: Problems): void {
   for (const segment of template.segments) {
     if (segment.kind === 'literal') continue;
-    const source = pattern.segments.find((candidate) => candidate.kind !== 'literal' && candidate.name === segment.name);
+    const source = pattern.segments.find(
+      (candidate) => candidate.kind !== 'literal' && candidate.name === segment.name,
+    );
     if (source === undefined) {
-      problems.error('unbound_name', path, `{${segment.name}} of ${quoted(template.text)} is not bound: ${quoted(pattern.text)} has ${listed(pattern.names, 'no captures')}.`);
+      problems.error(
+        'unbound_name',
+        path,
+        `{${segment.name}} of ${quoted(template.text)} is not bound: ${quoted(pattern.text)} has ${listed(pattern.names, 'no captures')}.`,
+      );
     } else if (source.kind !== segment.kind) {
       const right = source.kind === 'rest' ? `{${segment.name}...}` : `{${segment.name}}`;
-      problems.error('unbound_name', path, `Write ${right} in ${quoted(template.text)}, as in ${quoted(pattern.text)}: ${source.kind === 'rest' ? 'it stands for several segments' : 'it stands for one segment'}.`);
+      problems.error(
+        'unbound_name',
+        path,
+        `Write ${right} in ${quoted(template.text)}, as in ${quoted(pattern.text)}: ${source.kind === 'rest' ? 'it stands for several segments' : 'it stands for one segment'}.`,
+      );
     }
   }
 }
-

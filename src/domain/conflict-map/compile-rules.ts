@@ -1,4 +1,4 @@
-import { parsePattern, type Pattern } from '../pattern.js';
+import { type Pattern, parsePattern } from '../pattern.js';
 import { type Alias, aliasesOverlap, compareAliases, parseAlias, tokensOfTemplate } from './alias.js';
 import { checkBound } from './compile-kinds.js';
 import { type ConflictMapDocument, childPath, type DocumentEntry } from './document.js';
@@ -13,16 +13,27 @@ export interface PlacedTemplate {
   readonly implied: boolean;
 }
 
-export function compileImplies(document: ConflictMapDocument, placed: PlacedTemplate[], problems: Problems): ImpliesRule[] {
+export function compileImplies(
+  document: ConflictMapDocument,
+  placed: PlacedTemplate[],
+  problems: Problems,
+): ImpliesRule[] {
   const rules: ImpliesRule[] = [];
   for (const [number, raw] of (document.implies ?? []).entries()) {
     const path = childPath('implies', number);
     const patternPath = childPath(childPath(path, 'when'), 'pattern');
     const pattern = patternAt(raw.when.pattern, patternPath, problems);
     if (pattern === null) continue;
-    const touches = entriesAt(raw.touches, childPath(path, 'touches'), problems, (template, at) => checkBound(template, pattern, at, problems));
+    const touches = entriesAt(raw.touches, childPath(path, 'touches'), problems, (template, at) =>
+      checkBound(template, pattern, at, problems),
+    );
     for (const touch of touches) placed.push({ ...touch, implied: true });
-    rules.push({ name: path, pattern, access: raw.when.access ?? 'write', touches: touches.map((touch) => touch.template) });
+    rules.push({
+      name: path,
+      pattern,
+      access: raw.when.access ?? 'write',
+      touches: touches.map((touch) => touch.template),
+    });
   }
   return rules;
 }
@@ -36,7 +47,11 @@ export function compileConflicts(document: ConflictMapDocument, problems: Proble
     if (first === null || second === null) continue;
     const joined = first.names.filter((name) => second.names.includes(name)).sort();
     if (joined.length === 0 && (first.names.length > 0 || second.names.length > 0)) {
-      problems.warn('conflict_joins_nothing', path, `${quoted(first.text)} and ${quoted(second.text)} have no capture of one name: every writer of the one excludes every writer of the other. Give the captures that must agree the same name.`);
+      problems.warn(
+        'conflict_joins_nothing',
+        path,
+        `${quoted(first.text)} and ${quoted(second.text)} have no capture of one name: every writer of the one excludes every writer of the other. Give the captures that must agree the same name.`,
+      );
     }
     rules.push({ name: path, index, between: [first, second], joined, because: raw.because ?? '' });
   }
@@ -55,8 +70,16 @@ export function compileAliases(document: ConflictMapDocument, problems: Problems
       continue;
     }
     for (const other of placed) {
-      if (compareAliases(parsed.alias, other.alias) === 0 && prefixesMeet(parsed.alias.prefix, other.alias.prefix) && aliasesOverlap(parsed.alias.tokens, other.alias.tokens)) {
-        problems.error('equally_specific_alias', childPath(path, 'from'), `${quoted(raw.from)} and ${quoted(other.alias.from)} of ${other.path} match the same texts and neither is more specific.`);
+      if (
+        compareAliases(parsed.alias, other.alias) === 0 &&
+        prefixesMeet(parsed.alias.prefix, other.alias.prefix) &&
+        aliasesOverlap(parsed.alias.tokens, other.alias.tokens)
+      ) {
+        problems.error(
+          'equally_specific_alias',
+          childPath(path, 'from'),
+          `${quoted(raw.from)} and ${quoted(other.alias.from)} of ${other.path} match the same texts and neither is more specific.`,
+        );
       }
     }
     placed.push({ alias: parsed.alias, path });
@@ -73,19 +96,32 @@ function checkChain(alias: Alias, path: string, aliases: readonly Alias[], probl
   for (const other of aliases) {
     if (first?.kind === 'text' && !prefixesMeet(first.text, other.prefix)) continue;
     if (!aliasesOverlap(made, other.tokens)) continue;
-    problems.error('alias_chain', childPath(path, 'to'), `What ${quoted(alias.to.text)} makes can itself be read as the alias ${quoted(other.from)}; aliases are applied once.`);
+    problems.error(
+      'alias_chain',
+      childPath(path, 'to'),
+      `What ${quoted(alias.to.text)} makes can itself be read as the alias ${quoted(other.from)}; aliases are applied once.`,
+    );
     return;
   }
 }
 
 const prefixesMeet = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
 
-export function compileSets(document: ConflictMapDocument, placed: PlacedTemplate[], problems: Problems): Map<string, ResourceSet> {
+export function compileSets(
+  document: ConflictMapDocument,
+  placed: PlacedTemplate[],
+  problems: Problems,
+): Map<string, ResourceSet> {
   const sets = new Map<string, ResourceSet>();
   for (const [name, raw] of Object.entries(document.sets ?? {})) {
     const path = childPath('sets', name);
     const entries = entriesAt(raw.entries, childPath(path, 'entries'), problems, (template, at) => {
-      if (template.names.length > 0) problems.error('unbound_name', at, `${quoted(template.text)} has captures; a resource set names resources. Use a task for what has parameters.`);
+      if (template.names.length > 0)
+        problems.error(
+          'unbound_name',
+          at,
+          `${quoted(template.text)} has captures; a resource set names resources. Use a task for what has parameters.`,
+        );
     });
     for (const entry of entries) placed.push({ ...entry, implied: false });
     sets.set(name, { name, notBefore: raw.not_before ?? null, entries: entries.map((entry) => entry.template) });
@@ -96,13 +132,19 @@ export function compileSets(document: ConflictMapDocument, placed: PlacedTemplat
 /** Keys of an assertion's side, which a parameter may not be called. */
 const RESERVED: readonly string[] = ['task', 'entries'];
 
-export function compileTasks(document: ConflictMapDocument, placed: PlacedTemplate[], problems: Problems): Map<string, Task> {
+export function compileTasks(
+  document: ConflictMapDocument,
+  placed: PlacedTemplate[],
+  problems: Problems,
+): Map<string, Task> {
   const tasks = new Map<string, Task>();
   for (const [name, raw] of Object.entries(document.tasks ?? {})) {
     const path = childPath('tasks', name);
     const params = raw.params ?? [];
     const uses = new Map<string, Set<'capture' | 'rest'>>(params.map((param) => [param, new Set()]));
-    const entries = entriesAt(raw.entries, childPath(path, 'entries'), problems, (template, at) => noteUses(template, uses, at, problems));
+    const entries = entriesAt(raw.entries, childPath(path, 'entries'), problems, (template, at) =>
+      noteUses(template, uses, at, problems),
+    );
     checkParams(params, uses, childPath(path, 'params'), problems);
     for (const entry of entries) placed.push({ ...entry, implied: false });
     const restParams = new Set(params.filter((param) => uses.get(param)?.has('rest')));
@@ -111,22 +153,44 @@ export function compileTasks(document: ConflictMapDocument, placed: PlacedTempla
   return tasks;
 }
 
-function noteUses(template: Pattern, uses: ReadonlyMap<string, Set<'capture' | 'rest'>>, path: string, problems: Problems): void {
+function noteUses(
+  template: Pattern,
+  uses: ReadonlyMap<string, Set<'capture' | 'rest'>>,
+  path: string,
+  problems: Problems,
+): void {
   for (const segment of template.segments) {
     if (segment.kind === 'literal') continue;
     const use = uses.get(segment.name);
-    if (use === undefined) problems.error('unbound_name', path, `{${segment.name}} of ${quoted(template.text)} is not among the task's params: ${listed([...uses.keys()])}.`);
+    if (use === undefined)
+      problems.error(
+        'unbound_name',
+        path,
+        `{${segment.name}} of ${quoted(template.text)} is not among the task's params: ${listed([...uses.keys()])}.`,
+      );
     else use.add(segment.kind);
   }
 }
 
-function checkParams(params: readonly string[], uses: ReadonlyMap<string, ReadonlySet<string>>, path: string, problems: Problems): void {
+function checkParams(
+  params: readonly string[],
+  uses: ReadonlyMap<string, ReadonlySet<string>>,
+  path: string,
+  problems: Problems,
+): void {
   for (const [index, param] of params.entries()) {
     const at = childPath(path, index);
-    if (RESERVED.includes(param)) problems.error('reserved_name', at, `A parameter may not be called ${quoted(param)}.`);
-    if (params.indexOf(param) !== index) problems.error('repeated_name', at, `The parameter ${quoted(param)} is there twice.`);
+    if (RESERVED.includes(param))
+      problems.error('reserved_name', at, `A parameter may not be called ${quoted(param)}.`);
+    if (params.indexOf(param) !== index)
+      problems.error('repeated_name', at, `The parameter ${quoted(param)} is there twice.`);
     const use = uses.get(param);
-    if (use?.size === 2) problems.error('mixed_parameter', at, `${quoted(param)} is used as one segment, {${param}}, and as several, {${param}...}; use it one way.`);
+    if (use?.size === 2)
+      problems.error(
+        'mixed_parameter',
+        at,
+        `${quoted(param)} is used as one segment, {${param}}, and as several, {${param}...}; use it one way.`,
+      );
     if (use?.size === 0) problems.warn('unused_parameter', at, `No entry uses the parameter ${quoted(param)}.`);
   }
 }
@@ -149,7 +213,11 @@ function entriesAt(
     const at = childPath(path, index);
     const parsed = parsePattern(entry.resource, 'template');
     if (!parsed.ok) {
-      problems.error('invalid_template', childPath(at, 'resource'), `${quoted(entry.resource)} is no resource: ${parsed.reason}.`);
+      problems.error(
+        'invalid_template',
+        childPath(at, 'resource'),
+        `${quoted(entry.resource)} is no resource: ${parsed.reason}.`,
+      );
       continue;
     }
     check(parsed.pattern, childPath(at, 'resource'));
@@ -161,4 +229,3 @@ function entriesAt(
 function templateOf(entry: DocumentEntry, resource: Pattern): EntryTemplate {
   return { resource, access: entry.access, scope: entry.scope ?? 'exact', actions: [...new Set(entry.actions ?? [])] };
 }
-

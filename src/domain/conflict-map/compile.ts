@@ -3,7 +3,14 @@ import { PatternIndex } from '../pattern-index.js';
 import { AliasIndex } from './alias.js';
 import { checkAssertions } from './assertions.js';
 import { compileKinds } from './compile-kinds.js';
-import { compileAliases, compileConflicts, compileImplies, compileSets, compileTasks, type PlacedTemplate } from './compile-rules.js';
+import {
+  compileAliases,
+  compileConflicts,
+  compileImplies,
+  compileSets,
+  compileTasks,
+  type PlacedTemplate,
+} from './compile-rules.js';
 import { type ConflictMapDocument, childPath, type MapProblem } from './document.js';
 import type { ConflictMap, ConflictRule, ConflictSide, ImpliesRule, Kind } from './map.js';
 import { didYouMean, listed, Problems, quoted } from './problems.js';
@@ -61,7 +68,11 @@ function build(document: ConflictMapDocument, problems: Problems): ConflictMap {
 }
 
 function indexImplies(rules: readonly ImpliesRule[]): Readonly<Record<Access, PatternIndex<ImpliesRule>>> {
-  const index = { read: new PatternIndex<ImpliesRule>(), stable_read: new PatternIndex<ImpliesRule>(), write: new PatternIndex<ImpliesRule>() };
+  const index = {
+    read: new PatternIndex<ImpliesRule>(),
+    stable_read: new PatternIndex<ImpliesRule>(),
+    write: new PatternIndex<ImpliesRule>(),
+  };
   for (const rule of rules) index[rule.access].add(rule.pattern, rule);
   return index;
 }
@@ -75,7 +86,12 @@ function indexConflicts(rules: readonly ConflictRule[]): PatternIndex<ConflictSi
 }
 
 /** What a rule, set or task names must be described by some kind that it can meet, and its actions must be theirs. */
-function checkAgainstKinds({ template, path, implied }: PlacedTemplate, index: PatternIndex<Kind>, observing: boolean, problems: Problems): void {
+function checkAgainstKinds(
+  { template, path, implied }: PlacedTemplate,
+  index: PatternIndex<Kind>,
+  observing: boolean,
+  problems: Problems,
+): void {
   const subtree = template.scope === 'subtree';
   const literal = template.resource.names.length === 0 && !subtree;
   const best = literal ? index.best(template.resource.text.split('/')) : undefined;
@@ -83,15 +99,33 @@ function checkAgainstKinds({ template, path, implied }: PlacedTemplate, index: P
   if (kinds.length === 0) {
     if (observing) return;
     const then = implied ? 'it is reserved all the same, but carries no action' : 'it is refused as undescribed';
-    problems.warn('undescribed_resource', childPath(path, 'resource'), `No kind matches ${quoted(template.resource.text)}: ${then}.`);
+    problems.warn(
+      'undescribed_resource',
+      childPath(path, 'resource'),
+      `No kind matches ${quoted(template.resource.text)}: ${then}.`,
+    );
     return;
   }
   for (const [number, name] of template.actions.entries()) {
     const called = kinds.flatMap((kind) => kind.actions.get(name) ?? []);
     if (called.some((action) => action.access === template.access)) continue;
-    const fitting = [...new Set(kinds.flatMap((kind) => [...kind.actions.values()]).filter((action) => action.access === template.access).map((action) => action.name))];
-    const what = called.length === 0 ? `${quoted(name)} is no action of ${quoted(template.resource.text)}` : `${quoted(name)} is a ${called[0]?.access} action, the entry is a ${template.access}`;
-    problems.error('unknown_action', childPath(childPath(path, 'actions'), number), `${what}${didYouMean(name, fitting)} Its ${template.access} actions: ${listed(fitting)}.`);
+    const fitting = [
+      ...new Set(
+        kinds
+          .flatMap((kind) => [...kind.actions.values()])
+          .filter((action) => action.access === template.access)
+          .map((action) => action.name),
+      ),
+    ];
+    const what =
+      called.length === 0
+        ? `${quoted(name)} is no action of ${quoted(template.resource.text)}`
+        : `${quoted(name)} is a ${called[0]?.access} action, the entry is a ${template.access}`;
+    problems.error(
+      'unknown_action',
+      childPath(childPath(path, 'actions'), number),
+      `${what}${didYouMean(name, fitting)} Its ${template.access} actions: ${listed(fitting)}.`,
+    );
   }
 }
 

@@ -28,7 +28,11 @@ export interface LockedSet {
 const MAX_STEPS = 256;
 
 /** Every key on which two different runs could not hold these write sets at once; empty: they could. `because` says why a rule is there. */
-export function findConflicts(a: LockedSet, b: LockedSet, because: (rule: string) => string = () => ''): ConflictStep[] {
+export function findConflicts(
+  a: LockedSet,
+  b: LockedSet,
+  because: (rule: string) => string = () => '',
+): ConflictStep[] {
   const theirs = new Map<string, Lock[]>();
   for (const lock of locksOf(b.entries, b.ruleLocks)) {
     const same = theirs.get(lock.key);
@@ -39,7 +43,15 @@ export function findConflicts(a: LockedSet, b: LockedSet, because: (rule: string
   for (const mine of locksOf(a.entries, a.ruleLocks)) {
     for (const other of theirs.get(mine.key) ?? []) {
       if (compatible(mine.mode, other.mode)) continue;
-      steps.push(stepOf(mine, other, a.entries[mine.entry] as ExpandedEntry, b.entries[other.entry] as ExpandedEntry, because(mine.rule)));
+      steps.push(
+        stepOf(
+          mine,
+          other,
+          a.entries[mine.entry] as ExpandedEntry,
+          b.entries[other.entry] as ExpandedEntry,
+          because(mine.rule),
+        ),
+      );
       if (steps.length >= MAX_STEPS) return steps;
     }
   }
@@ -48,8 +60,14 @@ export function findConflicts(a: LockedSet, b: LockedSet, because: (rule: string
 
 function stepOf(mine: Lock, other: Lock, a: ExpandedEntry, b: ExpandedEntry, because: string): ConflictStep {
   const key = mine.rule === '' ? keySubject(mine.key) : mine.rule;
-  const where = mine.rule === '' ? `meet at ${quoted(key)}` : `are kept apart by ${mine.rule}${because === '' ? '' : `, since ${because}`}`;
-  const observed = a.mode === 'observe' || b.mode === 'observe' ? ' One of them is only observed, so this is recorded, not refused.' : '';
+  const where =
+    mine.rule === ''
+      ? `meet at ${quoted(key)}`
+      : `are kept apart by ${mine.rule}${because === '' ? '' : `, since ${because}`}`;
+  const observed =
+    a.mode === 'observe' || b.mode === 'observe'
+      ? ' One of them is only observed, so this is recorded, not refused.'
+      : '';
   return {
     key,
     modeA: mine.mode,
@@ -63,8 +81,17 @@ function stepOf(mine: Lock, other: Lock, a: ExpandedEntry, b: ExpandedEntry, bec
 }
 
 /** An entry in words: `the write to "release/prod-eu" (by implies[0])`. */
-export function inWords(entry: Pick<ExpandedEntry, 'access' | 'exclusive' | 'scope' | 'resource' | 'impliedBy'>): string {
-  const how = entry.access === 'write' ? (entry.exclusive ? 'the write to' : 'the optimistic write to') : entry.access === 'stable_read' ? 'the stable read of' : 'the read of';
+export function inWords(
+  entry: Pick<ExpandedEntry, 'access' | 'exclusive' | 'scope' | 'resource' | 'impliedBy'>,
+): string {
+  const how =
+    entry.access === 'write'
+      ? entry.exclusive
+        ? 'the write to'
+        : 'the optimistic write to'
+      : entry.access === 'stable_read'
+        ? 'the stable read of'
+        : 'the read of';
   const below = entry.scope === 'subtree' ? ' and all below it' : '';
   return `${how} ${quoted(entry.resource)}${below}${entry.impliedBy === '' ? '' : ` (by ${entry.impliedBy})`}`;
 }

@@ -1,5 +1,5 @@
 import type { Allowance, Scope } from '../entry.js';
-import { coverSubtree, parsePattern, type Pattern } from '../pattern.js';
+import { coverSubtree, type Pattern, parsePattern } from '../pattern.js';
 import { PatternIndex } from '../pattern-index.js';
 
 interface CompiledAllowance {
@@ -26,7 +26,12 @@ export function contractOf(allowances: readonly Allowance[]): Contract {
   for (const { pattern, actions } of allowances) {
     const parsed = parsePattern(pattern);
     // A pattern that cannot be read allows nothing (P8); services refuse it before it gets here.
-    if (parsed.ok) contract.index.add(parsed.pattern, { pattern: parsed.pattern, everyAction: actions.includes('*'), actions: new Set(actions) });
+    if (parsed.ok)
+      contract.index.add(parsed.pattern, {
+        pattern: parsed.pattern,
+        everyAction: actions.includes('*'),
+        actions: new Set(actions),
+      });
   }
   COMPILED.set(allowances, contract);
   return contract;
@@ -53,9 +58,14 @@ export function permissionOn(contract: Contract, resource: readonly string[], sc
     };
   }
   const allowances = contract.index.atOrBelow(resource);
-  const covers = (able: readonly CompiledAllowance[]): boolean => coverSubtree(able.map((allowance) => allowance.pattern), resource);
+  const covers = (able: readonly CompiledAllowance[]): boolean =>
+    coverSubtree(
+      able.map((allowance) => allowance.pattern),
+      resource,
+    );
   return {
     anything: covers(allowances),
-    allows: (action) => covers(allowances.filter((allowance) => allowance.everyAction || allowance.actions.has(action))),
+    allows: (action) =>
+      covers(allowances.filter((allowance) => allowance.everyAction || allowance.actions.has(action))),
   };
 }

@@ -32,7 +32,13 @@ export type Approval = 'run' | 'call';
 
 /** The classes of W4, a closed list: what happens on a version conflict. */
 export type ChangeClass = 'independent' | 'derived' | 'shared_pointer' | 'membership' | 'shared_document';
-export const CHANGE_CLASSES: readonly ChangeClass[] = ['independent', 'derived', 'shared_pointer', 'membership', 'shared_document'];
+export const CHANGE_CLASSES: readonly ChangeClass[] = [
+  'independent',
+  'derived',
+  'shared_pointer',
+  'membership',
+  'shared_document',
+];
 
 /** Who settles conflicts. */
 export interface DocumentResolver {
@@ -105,7 +111,9 @@ export interface DocumentTask {
 }
 
 /** A task with its parameters beside its name, or entries. */
-export type DocumentSide = { readonly task: string; readonly [parameter: string]: string } | { readonly entries: readonly DocumentEntry[] };
+export type DocumentSide =
+  | { readonly task: string; readonly [parameter: string]: string }
+  | { readonly entries: readonly DocumentEntry[] };
 
 export interface DocumentAssertion {
   /** True: the two must conflict; false: they must not. */

@@ -6,7 +6,14 @@ import { parseResource } from '../resource.js';
 import type { Micros } from '../time.js';
 import { ALLOWS_EVERYTHING, type Contract, contractOf } from './contract.js';
 import { type Asked, type Judged, judgeImplied, judgeRequested } from './judge.js';
-import { type ConflictMap, DEFAULT_TIMES, type EntryTemplate, type ImpliesRule, type Kind, resolveResource } from './map.js';
+import {
+  type ConflictMap,
+  DEFAULT_TIMES,
+  type EntryTemplate,
+  type ImpliesRule,
+  type Kind,
+  resolveResource,
+} from './map.js';
 import { quoted } from './problems.js';
 import { requestedBy } from './requested.js';
 import { ruleLocksOf } from './rule-locks.js';
@@ -54,7 +61,12 @@ export type ExpandResult =
  * rules bring among them, and the locks of `conflicts` rules; or why it may not have them at all.
  * Whether they are free is not looked at here.
  */
-export function expandWriteSet(map: ConflictMap, request: WriteSetRequest, contract: readonly Allowance[], bounds: ExpandBounds): ExpandResult {
+export function expandWriteSet(
+  map: ConflictMap,
+  request: WriteSetRequest,
+  contract: readonly Allowance[],
+  bounds: ExpandBounds,
+): ExpandResult {
   const asked = requestedBy(map, request, bounds.maxEntries);
   if (!asked.ok) return { ok: false, refusal: asked.refusal, unmatched: [] };
   const expansion = new Expansion(map, contractOf(contract), false);
@@ -70,14 +82,20 @@ export function expandWriteSet(map: ConflictMap, request: WriteSetRequest, contr
  * The same for a question about the map alone (explain, assertions, the matrix of tasks): under a
  * contract that allows everything, and going on where a run would be refused, which is told beside.
  */
-export function expandForQuestion(map: ConflictMap, request: WriteSetRequest): { readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal | null } {
+export function expandForQuestion(
+  map: ConflictMap,
+  request: WriteSetRequest,
+): { readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal | null } {
   const asked = requestedBy(map, request, Number.POSITIVE_INFINITY);
   const expansion = new Expansion(map, contractOf(ALLOWS_EVERYTHING), true);
   if (asked.ok) {
     expansion.addRequested(asked.entries);
     expansion.close();
   }
-  return { writeSet: expansion.writeSet(asked.ok ? asked.notBefore : null), refusal: asked.ok ? expansion.refusal : asked.refusal };
+  return {
+    writeSet: expansion.writeSet(asked.ok ? asked.notBefore : null),
+    refusal: asked.ok ? expansion.refusal : asked.refusal,
+  };
 }
 
 /** An entry in the making. */
@@ -120,7 +138,14 @@ class Expansion {
         continue;
       }
       const { resource } = resolved;
-      const asked: Asked = { resource, segments: resource.split('/'), access: entry.access, scope: entry.scope, actions: entry.actions, rule: '' };
+      const asked: Asked = {
+        resource,
+        segments: resource.split('/'),
+        access: entry.access,
+        scope: entry.scope,
+        actions: entry.actions,
+        rule: '',
+      };
       const judged = judgeRequested(this.map, this.contract, asked);
       if (judged.kinds.length === 0) this.unmatched.push(resource);
       this.note(judged, judged.mode);
@@ -152,7 +177,14 @@ class Expansion {
     for (const [entry, draft] of drafts.entries()) {
       if (draft.observedRefusal !== null) observedRefusals.push({ entry, refusal: draft.observedRefusal });
     }
-    return { entries, ruleLocks: ruleLocksOf(this.map, entries), ...timesOf(drafts), notBefore, observedRefusals, unmatched: this.unmatched };
+    return {
+      entries,
+      ruleLocks: ruleLocksOf(this.map, entries),
+      ...timesOf(drafts),
+      notBefore,
+      observedRefusals,
+      unmatched: this.unmatched,
+    };
   }
 
   private get stopped(): boolean {
@@ -185,7 +217,9 @@ class Expansion {
       this.drafts.set(id, draft);
       return draft;
     }
-    const more = judged.actions.filter((action) => !present.actions.includes(action) && !needsNaming(present, asked, action));
+    const more = judged.actions.filter(
+      (action) => !present.actions.includes(action) && !needsNaming(present, asked, action),
+    );
     if (more.length > 0) present.actions = [...present.actions, ...more];
     present.exclusive ||= judged.exclusive;
     present.observedVersion ??= observedVersion;
@@ -224,7 +258,14 @@ class Expansion {
       this.refusal ??= flaw;
       return null;
     }
-    const asked: Asked = { resource: made.resource, segments: made.resource.split('/'), access: touch.access, scope, actions: touch.actions, rule: rule.name };
+    const asked: Asked = {
+      resource: made.resource,
+      segments: made.resource.split('/'),
+      access: touch.access,
+      scope,
+      actions: touch.actions,
+      rule: rule.name,
+    };
     const judged = judgeImplied(this.map, this.contract, asked);
     const mode = by.mode === 'observe' ? 'observe' : judged.mode;
     this.note(judged, mode);
@@ -235,7 +276,8 @@ class Expansion {
   private flawOf(resource: string, by: Draft, rule: ImpliesRule): Refusal | null {
     const path = parseResource(resource);
     if (!path.ok) return ruleLimit(by.resource, rule, `makes a resource of which ${path.reason}`);
-    if (this.implied >= MAX_IMPLIED) return ruleLimit(by.resource, rule, `would bring more than ${MAX_IMPLIED.toLocaleString('en')} implied entries`);
+    if (this.implied >= MAX_IMPLIED)
+      return ruleLimit(by.resource, rule, `would bring more than ${MAX_IMPLIED.toLocaleString('en')} implied entries`);
     this.implied += 1;
     return null;
   }
@@ -245,7 +287,11 @@ const draftId = (resource: string, access: Access, scope: Scope): string => `${a
 
 /** An explicit lease means asked for by name (W4): a rule never adds the authority to replace or delete a shared document. */
 function needsNaming(present: Draft, asked: Asked, action: string): boolean {
-  return present.impliedBy === '' && asked.rule !== '' && present.kinds.some((kind) => kind.actions.get(action)?.changeClass === 'shared_document');
+  return (
+    present.impliedBy === '' &&
+    asked.rule !== '' &&
+    present.kinds.some((kind) => kind.actions.get(action)?.changeClass === 'shared_document')
+  );
 }
 
 function entryOf(draft: Draft): ExpandedEntry {
@@ -275,7 +321,11 @@ function notNormal(text: string, reason: string): Refusal {
   return refuse(
     'undescribed',
     `${quoted(text)} is no resource: ${reason}.`,
-    { action: 'Name the resource by its path: segments joined by "/", or an alias of the conflict map.', who: 'runner', retryable: false },
+    {
+      action: 'Name the resource by its path: segments joined by "/", or an alias of the conflict map.',
+      who: 'runner',
+      retryable: false,
+    },
     { resource: text },
   );
 }
@@ -293,7 +343,11 @@ function ruleLimit(resource: string, rule: ImpliesRule, what: string): Refusal {
   return refuse(
     'limit',
     `What ${quoted(resource)} touches has no end in sight: rule ${rule.name} ${what}.`,
-    { action: `Have an admin look at rule ${rule.name} of the conflict map, or ask for less.`, who: 'admin', retryable: false },
+    {
+      action: `Have an admin look at rule ${rule.name} of the conflict map, or ask for less.`,
+      who: 'admin',
+      retryable: false,
+    },
     { resource },
   );
 }
@@ -307,7 +361,11 @@ function lockRefusal(writeSet: ExpandedWriteSet, maxLocks: number): Refusal | nu
   return refuse(
     'limit',
     `The write set needs ${locks} locks after expansion; at most ${maxLocks} are allowed.`,
-    { action: 'Split the work into smaller write sets, or ask for a subtree instead of its resources.', who: 'runner', retryable: false },
+    {
+      action: 'Split the work into smaller write sets, or ask for a subtree instead of its resources.',
+      who: 'runner',
+      retryable: false,
+    },
     { resource: writeSet.entries[0]?.resource ?? '' },
   );
 }

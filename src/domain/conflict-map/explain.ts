@@ -24,7 +24,11 @@ export interface Explanation {
 export function explainConflict(map: ConflictMap, a: WriteSetRequest, b: WriteSetRequest): Explanation {
   const one = expandForQuestion(map, a);
   const other = expandForQuestion(map, b);
-  const steps = findConflicts(one.writeSet, other.writeSet, (rule) => map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '');
+  const steps = findConflicts(
+    one.writeSet,
+    other.writeSet,
+    (rule) => map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '',
+  );
   return {
     conflict: steps.length > 0,
     steps,

@@ -3,12 +3,19 @@
  * what touches what, and which writes of two runs exclude each other. The document is compiled once per
  * version; write sets are expanded with the compiled map, on the way of every acquire.
  */
+
+export { type CompileResult, compileConflictMap, compileStored, EMPTY_CONFLICT_MAP } from './compile.js';
+export { type ConflictStep, findConflicts } from './conflicts.js';
 export type { ConflictMapDocument, MapProblem } from './document.js';
 export { childPath, parentPath } from './document.js';
+export {
+  type ExpandBounds,
+  type ExpandedWriteSet,
+  type ExpandResult,
+  expandWriteSet,
+  type ObservedRefusal,
+} from './expand.js';
+export { type Explanation, explainConflict } from './explain.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
 export { describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
-export { type CompileResult, compileConflictMap, compileStored, EMPTY_CONFLICT_MAP } from './compile.js';
-export { type ExpandBounds, type ExpandedWriteSet, type ExpandResult, expandWriteSet, type ObservedRefusal } from './expand.js';
-export { type ConflictStep, findConflicts } from './conflicts.js';
-export { type Explanation, explainConflict } from './explain.js';
 export { type TaskPair, taskMatrix } from './matrix.js';

@@ -63,7 +63,8 @@ export function judgeRequested(map: ConflictMap, contract: Contract, asked: Aske
     actions: chosen.actions,
     exclusive: asked.access === 'write' && chosen.known.some((action) => action.exclusive),
     resolver: resolverOf(chosen.known),
-    refusal: refusal ?? chosen.refusal ?? contractRefusal(asked, chosen.actions, permission.allows, () => permission.anything),
+    refusal:
+      refusal ?? chosen.refusal ?? contractRefusal(asked, chosen.actions, permission.allows, () => permission.anything),
   };
 }
 
@@ -82,13 +83,19 @@ export function judgeImplied(map: ConflictMap, contract: Contract, asked: Asked)
   const permission = asked.actions.length === 0 ? null : permissionOn(contract, asked.segments, asked.scope);
   const actions = asked.actions.filter((name) => {
     const called = known.filter((action) => action.name === name);
-    return called.length > 0 && called.every((action) => action.approval === null) && (asked.access === 'read' || permission?.allows(name) === true);
+    return (
+      called.length > 0 &&
+      called.every((action) => action.approval === null) &&
+      (asked.access === 'read' || permission?.allows(name) === true)
+    );
   });
   return {
     kinds,
     mode,
     actions,
-    exclusive: asked.access === 'write' && (strictest.length === 0 ? !(kinds.length === 0 && observing) : strictest.some((action) => action.exclusive)),
+    exclusive:
+      asked.access === 'write' &&
+      (strictest.length === 0 ? !(kinds.length === 0 && observing) : strictest.some((action) => action.exclusive)),
     resolver: resolverOf(strictest),
     refusal: authorityRefusal(kinds, mode, asked),
   };
@@ -134,22 +141,38 @@ function unnamed(kinds: readonly Kind[], asked: Asked, allows: (action: string) 
   const free = allowed.filter((name) => !guarded.has(name));
   const actions = free.length > 0 ? free : allowed;
   const known = all.filter((action) => actions.includes(action.name));
-  if (allowed.length === 0) return { actions, known: all, refusal: outsideContract(asked, `none of its write actions (${listed([...new Set(all.map((a) => a.name))])})`) };
+  if (allowed.length === 0)
+    return {
+      actions,
+      known: all,
+      refusal: outsideContract(asked, `none of its write actions (${listed([...new Set(all.map((a) => a.name))])})`),
+    };
   return { actions, known, refusal: free.length === 0 ? approvalRequired(asked, allowed[0] as string) : null };
 }
 
-const resolverOf = (actions: readonly KindAction[]): string => actions.find((action) => action.resolver !== '')?.resolver ?? '';
+const resolverOf = (actions: readonly KindAction[]): string =>
+  actions.find((action) => action.resolver !== '')?.resolver ?? '';
 
 function judgeUnmatched(map: ConflictMap, contract: Contract, asked: Asked): Judged {
   const base = { kinds: [], actions: [...new Set(asked.actions)], exclusive: false, resolver: '' };
   if (map.unmatched === 'deny') return { ...base, mode: 'enforce', refusal: undescribed(map, asked) };
   // Reading what nobody described does no harm where proposing a change to it is welcome.
-  if (map.unmatched === 'propose') return { ...base, mode: 'enforce', refusal: asked.access === 'write' ? proposeUnmatched(asked) : null };
+  if (map.unmatched === 'propose')
+    return { ...base, mode: 'enforce', refusal: asked.access === 'write' ? proposeUnmatched(asked) : null };
   const permission = permissionOn(contract, asked.segments, asked.scope);
-  return { ...base, mode: 'observe', refusal: contractRefusal(asked, base.actions, permission.allows, () => permission.anything) };
+  return {
+    ...base,
+    mode: 'observe',
+    refusal: contractRefusal(asked, base.actions, permission.allows, () => permission.anything),
+  };
 }
 
-function contractRefusal(asked: Asked, actions: readonly string[], allows: (action: string) => boolean, anything: () => boolean): Refusal | null {
+function contractRefusal(
+  asked: Asked,
+  actions: readonly string[],
+  allows: (action: string) => boolean,
+  anything: () => boolean,
+): Refusal | null {
   if (asked.access === 'read') return null;
   const missing = actions.find((action) => !allows(action));
   if (missing !== undefined) return outsideContract(asked, `${quoted(missing)}`, true);
@@ -160,18 +183,29 @@ function authorityRefusal(kinds: readonly Kind[], mode: ExpandedEntry['mode'], a
   if (asked.access !== 'write') return null;
   // Below an enforced subtree, kinds that are only observed refuse nothing.
   const judging = mode === 'enforce' ? kinds.filter((kind) => kind.mode === 'enforce') : kinds;
-  const kind = judging.find((candidate) => candidate.authority === 'forbid') ?? judging.find((candidate) => candidate.authority === 'propose');
+  const kind =
+    judging.find((candidate) => candidate.authority === 'forbid') ??
+    judging.find((candidate) => candidate.authority === 'propose');
   if (kind === undefined) return null;
   const forbidden = kind.authority === 'forbid';
-  const what = asked.scope === 'subtree' ? `Below ${quoted(asked.resource)}, ${quoted(kind.pattern.text)}` : `${quoted(asked.resource)} (kind ${quoted(kind.pattern.text)})`;
+  const what =
+    asked.scope === 'subtree'
+      ? `Below ${quoted(asked.resource)}, ${quoted(kind.pattern.text)}`
+      : `${quoted(asked.resource)} (kind ${quoted(kind.pattern.text)})`;
   const because = asked.rule === '' ? '' : ` The write set touches it by rule ${asked.rule}.`;
   const sandbox = sandboxOf(kind, asked);
-  const message = forbidden ? `${what} is closed to automated writes.${because}` : `${what} may only be proposed to, not written.${because}`;
+  const message = forbidden
+    ? `${what} is closed to automated writes.${because}`
+    : `${what} may only be proposed to, not written.${because}`;
   const instead = sandbox === '' ? '' : ` or work under the sandbox path ${quoted(sandbox)}`;
   return refuse(
     forbidden ? 'forbidden' : 'propose_only',
     message,
-    { action: forbidden ? `Leave it to a person${instead}.` : `Propose the change instead of writing it${instead}.`, who: 'runner', retryable: false },
+    {
+      action: forbidden ? `Leave it to a person${instead}.` : `Propose the change instead of writing it${instead}.`,
+      who: 'runner',
+      retryable: false,
+    },
     { resource: asked.resource },
   );
 }
@@ -179,7 +213,10 @@ function authorityRefusal(kinds: readonly Kind[], mode: ExpandedEntry['mode'], a
 function sandboxOf(kind: Kind, asked: Asked): string {
   const captures = kind.sandbox === null ? null : bindAtOrBelow(kind.pattern, asked.segments);
   if (kind.sandbox === null || captures === null) return '';
-  const bound = asked.scope === 'exact' && captures.partial !== null ? { bound: new Map([...captures.bound, [captures.partial.name, captures.partial.prefix]]), partial: null } : captures;
+  const bound =
+    asked.scope === 'exact' && captures.partial !== null
+      ? { bound: new Map([...captures.bound, [captures.partial.name, captures.partial.prefix]]), partial: null }
+      : captures;
   const path = substitute(kind.sandbox, bound);
   return path.kind === 'unbound' ? kind.sandbox.text : path.resource;
 }
@@ -194,7 +231,10 @@ function unknownAction(kinds: readonly Kind[], asked: Asked, name: string): Refu
     other === undefined
       ? `${quoted(name)} is no action of ${quoted(asked.resource)} (kind ${kindNames(kinds)})${didYouMean(name, fitting)}`
       : `${quoted(name)} on ${quoted(asked.resource)} is a ${other.access} action; the entry asks for ${asked.access}.`;
-  const action = other === undefined ? `Name one of its ${asked.access} actions: ${listed(fitting)}.` : `Ask for it with access ${other.access}, or name one of its ${asked.access} actions: ${listed(fitting)}.`;
+  const action =
+    other === undefined
+      ? `Name one of its ${asked.access} actions: ${listed(fitting)}.`
+      : `Ask for it with access ${other.access}, or name one of its ${asked.access} actions: ${listed(fitting)}.`;
   return refuse('undescribed', message, { action, who: 'runner', retryable: false }, { resource: asked.resource });
 }
 
@@ -202,7 +242,11 @@ function offersNoWrite(kinds: readonly Kind[], asked: Asked): Refusal {
   return refuse(
     'undescribed',
     `${quoted(asked.resource)} (kind ${kindNames(kinds)}) has no write action in the conflict map.`,
-    { action: 'Ask for it to be read, or have an admin describe the action in the map.', who: 'admin', retryable: false },
+    {
+      action: 'Ask for it to be read, or have an admin describe the action in the map.',
+      who: 'admin',
+      retryable: false,
+    },
     { resource: asked.resource },
   );
 }
@@ -217,7 +261,8 @@ function approvalRequired(asked: Asked, name: string): Refusal {
 }
 
 function outsideContract(asked: Asked, what: string, negate = false): Refusal {
-  const where = asked.scope === 'subtree' ? `${quoted(asked.resource)} and everything below it` : quoted(asked.resource);
+  const where =
+    asked.scope === 'subtree' ? `${quoted(asked.resource)} and everything below it` : quoted(asked.resource);
   return refuse(
     'outside_contract',
     `The run's contract ${negate ? 'does not allow' : 'allows'} ${what} on ${where}.`,
@@ -230,19 +275,28 @@ function proposeUnmatched(asked: Asked): Refusal {
   return refuse(
     'propose_only',
     `No kind of the conflict map matches ${quoted(asked.resource)}; what is not described may only be proposed.`,
-    { action: 'Propose the change instead of writing it, or have an admin describe the resource in the map.', who: 'admin', retryable: false },
+    {
+      action: 'Propose the change instead of writing it, or have an admin describe the resource in the map.',
+      who: 'admin',
+      retryable: false,
+    },
     { resource: asked.resource },
   );
 }
 
 function undescribed(map: ConflictMap, asked: Asked): Refusal {
   const near = closestKinds(map, asked.segments);
-  const accepted = near.length === 0 ? 'The map has no kinds yet.' : `Accepted would be a resource such as ${listed(near)}.`;
+  const accepted =
+    near.length === 0 ? 'The map has no kinds yet.' : `Accepted would be a resource such as ${listed(near)}.`;
   const where = asked.scope === 'subtree' ? `${quoted(asked.resource)} or anything below it` : quoted(asked.resource);
   return refuse(
     'undescribed',
     `No kind of the conflict map matches ${where}, so no target can check it. ${accepted}`,
-    { action: 'Name resources that the map describes, or have an admin add a kind for this one.', who: 'runner', retryable: false },
+    {
+      action: 'Name resources that the map describes, or have an admin add a kind for this one.',
+      who: 'runner',
+      retryable: false,
+    },
     { resource: asked.resource },
   );
 }
@@ -253,7 +307,9 @@ const MAX_LOOKED_AT = 1_000;
 /** The kinds that come closest: most of the first segments in common, then fewest letters different. */
 function closestKinds(map: ConflictMap, resource: readonly string[]): string[] {
   const text = resource.join('/').slice(0, 64);
-  const ranked = map.kinds.slice(0, MAX_LOOKED_AT).map((kind) => ({ text: kind.pattern.text, common: commonSegments(kind, resource) }));
+  const ranked = map.kinds
+    .slice(0, MAX_LOOKED_AT)
+    .map((kind) => ({ text: kind.pattern.text, common: commonSegments(kind, resource) }));
   const most = Math.max(0, ...ranked.map((kind) => kind.common));
   return ranked
     .filter((kind) => kind.common === most)

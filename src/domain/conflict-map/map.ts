@@ -1,9 +1,9 @@
 import type { Access, Scope } from '../entry.js';
 import type { Pattern } from '../pattern.js';
-import { PatternIndex } from '../pattern-index.js';
+import type { PatternIndex } from '../pattern-index.js';
 import { parseResource } from '../resource.js';
 import { type Micros, SECOND } from '../time.js';
-import { type Alias, AliasIndex, applyAlias } from './alias.js';
+import { type Alias, type AliasIndex, applyAlias } from './alias.js';
 import type { Approval, Authority, ChangeClass, ConflictMapDocument, KindMode, UnmatchedPolicy } from './document.js';
 
 export type { Alias } from './alias.js';
@@ -110,7 +110,11 @@ export interface ConflictMap {
 }
 
 export type Resolved =
-  | { readonly ok: true; readonly resource: string; /** The alias that was applied; empty: none. */ readonly alias: string }
+  | {
+      readonly ok: true;
+      readonly resource: string /** The alias that was applied; empty: none. */;
+      readonly alias: string;
+    }
   | { readonly ok: false; readonly reason: string };
 
 /** Turns an alias into its path, and takes a path as it is. Aliases come first: some are in normal form as written. */
@@ -122,7 +126,11 @@ export function resolveResource(map: ConflictMap, text: string): Resolved {
   }
   const applied = applyAlias(alias, text);
   if (applied === null) return { ok: false, reason: 'it is no resource' };
-  if ('reason' in applied) return { ok: false, reason: `the alias ${JSON.stringify(alias.from)} makes a path of it of which ${applied.reason}` };
+  if ('reason' in applied)
+    return {
+      ok: false,
+      reason: `the alias ${JSON.stringify(alias.from)} makes a path of it of which ${applied.reason}`,
+    };
   return { ok: true, resource: applied.resource, alias: alias.from };
 }
 
@@ -146,12 +154,20 @@ export interface ResourceDescription {
 }
 
 /** What a text is, for ResolveResource; a reason when it has no path. */
-export function describeResource(map: ConflictMap, text: string): { readonly ok: true; readonly description: ResourceDescription } | { readonly ok: false; readonly reason: string } {
+export function describeResource(
+  map: ConflictMap,
+  text: string,
+): { readonly ok: true; readonly description: ResourceDescription } | { readonly ok: false; readonly reason: string } {
   const resolved = resolveResource(map, text);
   if (!resolved.ok) return resolved;
   const kind = kindOf(map, resolved.resource);
   return {
     ok: true,
-    description: { resource: resolved.resource, kind: kind?.pattern.text ?? '', alias: resolved.alias, actions: [...(kind?.actions.keys() ?? [])] },
+    description: {
+      resource: resolved.resource,
+      kind: kind?.pattern.text ?? '',
+      alias: resolved.alias,
+      actions: [...(kind?.actions.keys() ?? [])],
+    },
   };
 }

@@ -52,7 +52,12 @@ export function literalValues(map: ConflictMap): (task: Task, parameter: string)
 }
 
 /** Notes the literals that another pattern has where the name stands, and returns where the name's value goes on to. */
-function compare(template: Pattern, name: string, other: Linked, values: Set<string>): { template: Pattern; name: string }[] {
+function compare(
+  template: Pattern,
+  name: string,
+  other: Linked,
+  values: Set<string>,
+): { template: Pattern; name: string }[] {
   if (!compatible(template, other.pattern)) return [];
   const onward: { template: Pattern; name: string }[] = [];
   const restAt = other.pattern.segments.findIndex((segment) => segment.kind === 'rest');
@@ -61,10 +66,13 @@ function compare(template: Pattern, name: string, other: Linked, values: Set<str
     // A rest stands where it begins and everywhere after.
     const last = segment.kind === 'rest' ? Math.max(index, other.pattern.segments.length - 1) : index;
     for (let at = index; at <= last; at += 1) {
-      const there = other.pattern.segments[at] ?? (restAt >= 0 && restAt < at ? other.pattern.segments[restAt] : undefined);
+      const there =
+        other.pattern.segments[at] ?? (restAt >= 0 && restAt < at ? other.pattern.segments[restAt] : undefined);
       if (there === undefined) continue;
       if (there.kind === 'literal') values.add(there.text);
-      else for (const partner of other.partners) if (partner.names.includes(there.name)) onward.push({ template: partner, name: there.name });
+      else
+        for (const partner of other.partners)
+          if (partner.names.includes(there.name)) onward.push({ template: partner, name: there.name });
     }
   }
   return onward;

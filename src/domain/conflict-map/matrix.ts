@@ -40,7 +40,10 @@ export function taskMatrix(map: ConflictMap): TaskPair[] {
   const tasks = [...map.tasks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
   const model = new Model(map);
   const pairs = (tasks.length * (tasks.length + 1)) / 2;
-  const bound = Math.max(MIN_COMBINATIONS, Math.min(MAX_COMBINATIONS, Math.floor(MAX_ALL_COMBINATIONS / Math.max(1, pairs))));
+  const bound = Math.max(
+    MIN_COMBINATIONS,
+    Math.min(MAX_COMBINATIONS, Math.floor(MAX_ALL_COMBINATIONS / Math.max(1, pairs))),
+  );
   return tasks.flatMap((a, index) => tasks.slice(index).map((b) => judgePair(model, a, b, bound)));
 }
 
@@ -59,11 +62,23 @@ function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
     const right = model.expand(b, other);
     const steps = findConflicts(left, right, model.because);
     if (steps.length > 0) collided += 1;
-    for (const step of steps) note(because, `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`, step.message);
+    for (const step of steps)
+      note(
+        because,
+        `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`,
+        step.message,
+      );
     noteInputs(inputs, a, left, b, right);
     noteInputs(inputs, b, right, a, left);
   }
-  return { taskA: a.name, taskB: b.name, canCollide: collided > 0, always: tried > 0 && collided === tried && !because.has('bound'), because: [...because.values()], inputChanges: [...inputs.values()] };
+  return {
+    taskA: a.name,
+    taskB: b.name,
+    canCollide: collided > 0,
+    always: tried > 0 && collided === tried && !because.has('bound'),
+    because: [...because.values()],
+    inputChanges: [...inputs.values()],
+  };
 }
 
 /** The first message about one pair of entries stands for all; values differ, the reason does not. */
@@ -71,21 +86,36 @@ function note(notes: Map<string, string>, id: string, message: string): void {
   if (notes.size < MAX_REASONS && !notes.has(id)) notes.set(id, message);
 }
 
-const placeOf = (writeSet: ExpandedWriteSet, resource: string): number => writeSet.entries.findIndex((entry) => entry.resource === resource);
+const placeOf = (writeSet: ExpandedWriteSet, resource: string): number =>
+  writeSet.entries.findIndex((entry) => entry.resource === resource);
 
 /** What one task reads without holding it, and the other writes. */
-function noteInputs(inputs: Map<string, string>, reader: Task, reads: ExpandedWriteSet, writer: Task, writes: ExpandedWriteSet): void {
+function noteInputs(
+  inputs: Map<string, string>,
+  reader: Task,
+  reads: ExpandedWriteSet,
+  writer: Task,
+  writes: ExpandedWriteSet,
+): void {
   for (const [place, read] of reads.entries.entries()) {
     if (read.access !== 'read') continue;
     for (const [other, write] of writes.entries.entries()) {
       if (write.access !== 'write' || !meet(read, write)) continue;
-      note(inputs, `${reader.name} ${place} ${writer.name} ${other}`, `${quoted(reader.name)} relies on ${inWords(read)}, which ${inWords(write)} of ${quoted(writer.name)} can change meanwhile.`);
+      note(
+        inputs,
+        `${reader.name} ${place} ${writer.name} ${other}`,
+        `${quoted(reader.name)} relies on ${inWords(read)}, which ${inWords(write)} of ${quoted(writer.name)} can change meanwhile.`,
+      );
     }
   }
 }
 
 function meet(a: ExpandedEntry, b: ExpandedEntry): boolean {
-  return a.resource === b.resource || (a.scope === 'subtree' && b.resource.startsWith(`${a.resource}/`)) || (b.scope === 'subtree' && a.resource.startsWith(`${b.resource}/`));
+  return (
+    a.resource === b.resource ||
+    (a.scope === 'subtree' && b.resource.startsWith(`${a.resource}/`)) ||
+    (b.scope === 'subtree' && a.resource.startsWith(`${b.resource}/`))
+  );
 }
 
 type Values = readonly string[];
@@ -101,14 +131,19 @@ class Model {
     this.named = everyLiteral(map);
   }
 
-  readonly because = (rule: string): string => this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+  readonly because = (rule: string): string =>
+    this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
 
   expand(task: Task, values: Values): ExpandedWriteSet {
     const id = JSON.stringify([task.name, ...values]);
     let writeSet = this.expanded.get(id);
     if (writeSet === undefined) {
       const parameters = Object.fromEntries(task.params.map((name, index) => [name, values[index] as string]));
-      writeSet = expandForQuestion(this.map, { entries: [], task: { name: task.name, parameters }, resourceSet: null }).writeSet;
+      writeSet = expandForQuestion(this.map, {
+        entries: [],
+        task: { name: task.name, parameters },
+        resourceSet: null,
+      }).writeSet;
       this.expanded.set(id, writeSet);
     }
     return writeSet;
@@ -116,7 +151,8 @@ class Model {
 
   /** Values for the parameters of both tasks, up to renaming of those that are used nowhere else. */
   *combinations(a: Task, b: Task): Iterable<[Values, Values]> {
-    for (const one of this.extend(a, [], '', [])) for (const other of this.extend(b, one, 'other ', [])) yield [one, other];
+    for (const one of this.extend(a, [], '', []))
+      for (const other of this.extend(b, one, 'other ', [])) yield [one, other];
   }
 
   private *extend(task: Task, used: Values, other: string, values: Values): Iterable<Values> {
@@ -132,7 +168,8 @@ class Model {
     for (const value of [...used, ...values]) if (several || !value.includes('/')) candidates.add(value);
     candidates.add(this.fresh(`${other}${name}`));
     for (const literal of literals) candidates.add(literal);
-    if (several) for (const value of [...candidates]) if (!value.includes('/')) candidates.add(`${value}/${this.fresh('below')}`);
+    if (several)
+      for (const value of [...candidates]) if (!value.includes('/')) candidates.add(`${value}/${this.fresh('below')}`);
     for (const value of candidates) yield* this.extend(task, used, other, [...values, value]);
   }
 

@@ -16,9 +16,18 @@ const NO_CAPTURES: ReadonlyMap<string, string> = new Map();
 export function requestedBy(map: ConflictMap, request: WriteSetRequest, maxEntries: number): Requested {
   const requested = entriesOf(map, request);
   if (!requested.ok) return requested;
-  if (requested.entries.length === 0) return refused('undescribed', 'The write set names no resource.', 'Name the resources that the run will change or read, by their paths.');
+  if (requested.entries.length === 0)
+    return refused(
+      'undescribed',
+      'The write set names no resource.',
+      'Name the resources that the run will change or read, by their paths.',
+    );
   if (requested.entries.length > maxEntries) {
-    return refused('limit', `The write set has ${requested.entries.length} entries; at most ${maxEntries} are allowed.`, 'Split the work into smaller write sets, or ask for a subtree instead of its resources.');
+    return refused(
+      'limit',
+      `The write set has ${requested.entries.length} entries; at most ${maxEntries} are allowed.`,
+      'Split the work into smaller write sets, or ask for a subtree instead of its resources.',
+    );
   }
   return requested;
 }
@@ -32,7 +41,11 @@ function entriesOf(map: ConflictMap, request: WriteSetRequest): Requested {
 function setEntries(map: ConflictMap, name: string): Requested {
   const set = map.sets.get(name);
   if (set === undefined) {
-    return refused('undescribed', `The conflict map has no resource set ${quoted(name)}${didYouMean(name, map.sets.keys())}`, `Name one of its resource sets (${some(map.sets.keys())}), or list the entries.`);
+    return refused(
+      'undescribed',
+      `The conflict map has no resource set ${quoted(name)}${didYouMean(name, map.sets.keys())}`,
+      `Name one of its resource sets (${some(map.sets.keys())}), or list the entries.`,
+    );
   }
   return { ok: true, entries: set.entries.map((entry) => fill(entry, NO_CAPTURES)), notBefore: set.notBefore };
 }
@@ -40,10 +53,19 @@ function setEntries(map: ConflictMap, name: string): Requested {
 function taskEntries(map: ConflictMap, call: TaskCall): Requested {
   const task = map.tasks.get(call.name);
   if (task === undefined) {
-    return refused('undescribed', `The conflict map has no task ${quoted(call.name)}${didYouMean(call.name, map.tasks.keys())}`, `Name one of its tasks (${some(map.tasks.keys())}), or list the entries.`);
+    return refused(
+      'undescribed',
+      `The conflict map has no task ${quoted(call.name)}${didYouMean(call.name, map.tasks.keys())}`,
+      `Name one of its tasks (${some(map.tasks.keys())}), or list the entries.`,
+    );
   }
   const flaw = parameterFlaw(task, call.parameters);
-  if (flaw !== null) return refused('undescribed', flaw, `Call the task ${quoted(task.name)} with exactly these parameters: ${listed(task.params)}.`);
+  if (flaw !== null)
+    return refused(
+      'undescribed',
+      flaw,
+      `Call the task ${quoted(task.name)} with exactly these parameters: ${listed(task.params)}.`,
+    );
   const captures = new Map(Object.entries(call.parameters));
   return { ok: true, entries: task.entries.map((entry) => fill(entry, captures)), notBefore: null };
 }
@@ -54,10 +76,13 @@ export function parameterFlaw(task: Task, parameters: Readonly<Record<string, st
     if (!Object.hasOwn(parameters, name)) return `The task ${quoted(task.name)} needs the parameter ${quoted(name)}.`;
   }
   for (const [name, value] of Object.entries(parameters)) {
-    if (!task.params.includes(name)) return `The task ${quoted(task.name)} has no parameter ${quoted(name)}${didYouMean(name, task.params)}`;
-    if (!task.restParams.has(name) && value.includes('/')) return `The parameter ${quoted(name)} of the task ${quoted(task.name)} is one segment; ${quoted(value)} has a "/" in it.`;
+    if (!task.params.includes(name))
+      return `The task ${quoted(task.name)} has no parameter ${quoted(name)}${didYouMean(name, task.params)}`;
+    if (!task.restParams.has(name) && value.includes('/'))
+      return `The parameter ${quoted(name)} of the task ${quoted(task.name)} is one segment; ${quoted(value)} has a "/" in it.`;
     const path = parseResource(value);
-    if (!path.ok) return `The parameter ${quoted(name)} of the task ${quoted(task.name)} cannot be ${quoted(value)}: ${path.reason}.`;
+    if (!path.ok)
+      return `The parameter ${quoted(name)} of the task ${quoted(task.name)} cannot be ${quoted(value)}: ${path.reason}.`;
   }
   return null;
 }

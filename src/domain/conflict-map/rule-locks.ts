@@ -29,7 +29,10 @@ export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[])
     const segments = entry.resource.split('/');
     const sides = entry.scope === 'exact' ? map.conflictIndex.all(segments) : map.conflictIndex.atOrBelow(segments);
     for (const { rule, side, pattern } of sides) {
-      const own = captureKey(rule, entry.scope === 'exact' ? matchPattern(pattern, segments) : (bindAtOrBelow(pattern, segments)?.bound ?? null));
+      const own = captureKey(
+        rule,
+        entry.scope === 'exact' ? matchPattern(pattern, segments) : (bindAtOrBelow(pattern, segments)?.bound ?? null),
+      );
       take(rootKey(rule, side), 'IX', rule, index);
       if (own === null) take(rootKey(rule, side === 0 ? 1 : 0), 'S', rule, index);
       else take(ruleKey(rule.index, own), side === 0 ? 'IX' : 'S', rule, index);

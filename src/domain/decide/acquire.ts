@@ -1,10 +1,10 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
 import { Fault } from '../fault.js';
-import { endsAt, isPast, type Lease } from '../lease.js';
-import type { Lock } from '../locks.js';
 import { locksOfLease } from '../held-locks.js';
 import type { KeyBinding } from '../key-binding.js';
+import { endsAt, isPast, type Lease } from '../lease.js';
+import type { Lock } from '../locks.js';
 import {
   type Asker,
   blockerOf,
@@ -18,7 +18,7 @@ import {
 import { type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
-import { type Decision } from './decision.js';
+import type { Decision } from './decision.js';
 import { endPastLeases } from './ending.js';
 import { enforcedLocks, entriesWithToken, grantTimes } from './granting.js';
 import { ownRun, runRefusal } from './run-guard.js';
@@ -45,7 +45,13 @@ export interface AcquireCommand {
 
 export type AcquireDecision =
   | { readonly kind: 'lease'; readonly leaseId: string }
-  | { readonly kind: 'waiting'; readonly leaseId: string; readonly attachment: number; readonly place: number; readonly refusal: Refusal }
+  | {
+      readonly kind: 'waiting';
+      readonly leaseId: string;
+      readonly attachment: number;
+      readonly place: number;
+      readonly refusal: Refusal;
+    }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
 /** AcquireWriteSet: all of it or nothing, the same key the same lease (P1, P6, P9). */
@@ -61,13 +67,19 @@ export function decideAcquire(decision: Decision, command: AcquireCommand): Acqu
 }
 
 /** PreviewWriteSet: the same decision; nothing it emits is kept by the caller. The lease has no id and no tokens. */
-export function previewAcquire(decision: Decision, command: AcquireCommand): { lease: Lease | null; refusal: Refusal | null } {
+export function previewAcquire(
+  decision: Decision,
+  command: AcquireCommand,
+): { lease: Lease | null; refusal: Refusal | null } {
   const run = ownRun(decision, command.runId, command.principal);
   const considered = consider(decision, command, run);
   if (considered.kind !== 'granted') return { lease: null, refusal: considered.refusal };
   const lease = grantedLease(decision, command, run, considered.writeSet, considered.asker);
   const entries = lease.entries.map((entry) => ({ ...entry, token: 0 }));
-  return { lease: { ...lease, leaseId: '', entries, grantedAt: null, expiresAt: null, maxExpiresAt: null }, refusal: null };
+  return {
+    lease: { ...lease, leaseId: '', entries, grantedAt: null, expiresAt: null, maxExpiresAt: null },
+    refusal: null,
+  };
 }
 
 type Considered =
@@ -84,7 +96,8 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   noteUnmatched(decision, expanded.ok ? expanded.writeSet.unmatched : expanded.unmatched);
   if (!expanded.ok) return refused(expanded.refusal);
   const { writeSet } = expanded;
-  if (writeSet.notBefore !== null && writeSet.notBefore > decision.now) return refused(notYet(writeSet.notBefore, decision.now));
+  if (writeSet.notBefore !== null && writeSet.notBefore > decision.now)
+    return refused(notYet(writeSet.notBefore, decision.now));
   const limit = limitRefusal(decision, run);
   if (limit !== null) return refused(limit);
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
@@ -144,14 +157,30 @@ function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker)
   return null;
 }
 
-function grant(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, asker: Asker): AcquireDecision {
+function grant(
+  decision: Decision,
+  command: AcquireCommand,
+  run: Run,
+  writeSet: ExpandedWriteSet,
+  asker: Asker,
+): AcquireDecision {
   const lease = grantedLease(decision, command, run, writeSet, asker);
   decision.relyOnFuture(run.authorityEndsAt);
-  decision.emit({ kind: 'lease_granted', lease, fingerprint: command.fingerprint }, concerning(command, lease), lease.grantedAt ?? undefined);
+  decision.emit(
+    { kind: 'lease_granted', lease, fingerprint: command.fingerprint },
+    concerning(command, lease),
+    lease.grantedAt ?? undefined,
+  );
   return { kind: 'lease', leaseId: lease.leaseId };
 }
 
-function grantedLease(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, asker: Asker): Lease {
+function grantedLease(
+  decision: Decision,
+  command: AcquireCommand,
+  run: Run,
+  writeSet: ExpandedWriteSet,
+  asker: Asker,
+): Lease {
   const token = decision.nextToken();
   const ttl = Math.min(command.ttl ?? writeSet.ttl, writeSet.maxTtl);
   return {
@@ -165,7 +194,12 @@ function grantedLease(decision: Decision, command: AcquireCommand, run: Run, wri
   };
 }
 
-function enqueue(decision: Decision, command: AcquireCommand, run: Run, considered: Extract<Considered, { kind: 'queue' }>): AcquireDecision {
+function enqueue(
+  decision: Decision,
+  command: AcquireCommand,
+  run: Run,
+  considered: Extract<Considered, { kind: 'queue' }>,
+): AcquireDecision {
   const { writeSet } = considered;
   const now = decision.now;
   const lease: Lease = {
@@ -179,7 +213,13 @@ function enqueue(decision: Decision, command: AcquireCommand, run: Run, consider
     },
   };
   decision.emit({ kind: 'lease_queued', lease, fingerprint: command.fingerprint }, concerning(command, lease));
-  return { kind: 'waiting', leaseId: lease.leaseId, attachment: 1, place: considered.ahead + 1, refusal: considered.refusal };
+  return {
+    kind: 'waiting',
+    leaseId: lease.leaseId,
+    attachment: 1,
+    place: considered.ahead + 1,
+    refusal: considered.refusal,
+  };
 }
 
 function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, ttl: Micros, now: Micros): Lease {
@@ -248,14 +288,22 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   if (place === null || place.waitsUntil <= now || place.attachedUntil <= now) {
     const timedOut = place !== null && place.waitsUntil <= now;
     decision.emit(
-      { kind: 'lease_ended', leaseId: lease.leaseId, endReason: timedOut ? 'timed_out' : 'withdrawn', reason: timedOut ? 'The wait is over.' : 'Nobody came back for it.' },
+      {
+        kind: 'lease_ended',
+        leaseId: lease.leaseId,
+        endReason: timedOut ? 'timed_out' : 'withdrawn',
+        reason: timedOut ? 'The wait is over.' : 'Nobody came back for it.',
+      },
       { runId: lease.runId, leaseId: lease.leaseId },
     );
     return { kind: 'refusal', refusal: endedWaiting(decision.lease(lease.leaseId) ?? lease) };
   }
   const attachment = place.attachment + 1;
   decision.emit(
-    { kind: 'lease_attached', attachments: [{ leaseId: lease.leaseId, attachedUntil: now + ATTACHED_FOR, attachment, attached: true }] },
+    {
+      kind: 'lease_attached',
+      attachments: [{ leaseId: lease.leaseId, attachedUntil: now + ATTACHED_FOR, attachment, attached: true }],
+    },
     { runId: lease.runId, leaseId: lease.leaseId },
   );
   const { refusal, ahead } = describeWaiting(decision, lease);
@@ -292,7 +340,10 @@ function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Ref
 /** Resources that no kind matches are counted for the report (C14). */
 function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
   if (unmatched.length === 0) return;
-  decision.emit({ kind: 'resources_unmatched', counts: unmatched.map((resource) => ({ resource, times: 1 })) }, { resources: unmatched });
+  decision.emit(
+    { kind: 'resources_unmatched', counts: unmatched.map((resource) => ({ resource, times: 1 })) },
+    { resources: unmatched },
+  );
 }
 
 export function keyReused(key: string): Fault {
@@ -321,23 +372,41 @@ export function endedWaiting(lease: Lease | undefined): Refusal {
       });
     case 'run_stopped':
     case 'run_ended':
-      return refuse('run_ended', 'The run ended while the request waited.', { action: 'Create a new run with its own contract.', who: 'runner', retryable: false });
+      return refuse('run_ended', 'The run ended while the request waited.', {
+        action: 'Create a new run with its own contract.',
+        who: 'runner',
+        retryable: false,
+      });
     case 'withdrawn':
-      return refuse('ended', 'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.', ASK_ANEW);
+      return refuse(
+        'ended',
+        'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.',
+        ASK_ANEW,
+      );
     case 'revoked':
       return refuse('ended', 'An operator ended the waiting request.', ASK_ANEW);
     default:
-      return refuse('ended', 'The waiting request was decided again, on a changed map or contract, and refused.', ASK_ANEW);
+      return refuse(
+        'ended',
+        'The waiting request was decided again, on a changed map or contract, and refused.',
+        ASK_ANEW,
+      );
   }
 }
 
 function notYet(notBefore: Micros, now: Micros): Refusal {
-  return refuse('lock_delay', 'The resource set cannot be had before its start time.', { action: 'Ask again after the start time.', who: 'runner', retryable: true }, { retryAfter: notBefore - now });
+  return refuse(
+    'lock_delay',
+    'The resource set cannot be had before its start time.',
+    { action: 'Ask again after the start time.', who: 'runner', retryable: true },
+    { retryAfter: notBefore - now },
+  );
 }
 
 function limitRefusal(decision: Decision, run: Run): Refusal | null {
   const { state, bounds } = decision;
-  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases) return limit('live leases of the namespace', bounds.maxLeases, 'operator');
+  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases)
+    return limit('live leases of the namespace', bounds.maxLeases, 'operator');
   let own = 0;
   for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
   if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
@@ -346,14 +415,22 @@ function limitRefusal(decision: Decision, run: Run): Refusal | null {
 
 function waiterLimit(decision: Decision, run: Run): Refusal | null {
   const { state, bounds } = decision;
-  if (state.waitingLeases >= bounds.maxWaiters) return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
+  if (state.waitingLeases >= bounds.maxWaiters)
+    return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
   let own = 0;
-  for (const holder of state.leasesOfRun.holders(run.runId)) if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
-  return own >= bounds.maxWaitersPerRun ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner') : null;
+  for (const holder of state.leasesOfRun.holders(run.runId))
+    if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
+  return own >= bounds.maxWaitersPerRun
+    ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner')
+    : null;
 }
 
 function limit(what: string, bound: number, who: string): Refusal {
-  return refuse('limit', `The bound on ${what} is met: ${bound}.`, { action: 'Release what is not needed, then ask again.', who, retryable: true });
+  return refuse('limit', `The bound on ${what} is met: ${bound}.`, {
+    action: 'Release what is not needed, then ask again.',
+    who,
+    retryable: true,
+  });
 }
 
 function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
@@ -366,11 +443,22 @@ function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
   );
 }
 
-function heldRefusal(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, obstacles: readonly Obstacle[]): Refusal {
+function heldRefusal(
+  decision: Decision,
+  command: AcquireCommand,
+  run: Run,
+  writeSet: ExpandedWriteSet,
+  obstacles: readonly Obstacle[],
+): Refusal {
   return held(writeSet.entries, obstacles, decision.now, grantableNow(decision, command, run));
 }
 
-function held(entries: readonly { readonly resource: string; readonly impliedBy: string }[], obstacles: readonly Obstacle[], now: Micros, grantable: readonly RequestedEntry[]): Refusal {
+function held(
+  entries: readonly { readonly resource: string; readonly impliedBy: string }[],
+  obstacles: readonly Obstacle[],
+  now: Micros,
+  grantable: readonly RequestedEntry[],
+): Refusal {
   const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
   const first = blockers[0];
   const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
@@ -378,7 +466,9 @@ function held(entries: readonly { readonly resource: string; readonly impliedBy:
   const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
   return refuse(
     'held',
-    first === undefined ? 'Nothing stands in the way.' : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
+    first === undefined
+      ? 'Nothing stands in the way.'
+      : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
     {
       action: 'Wait (set wait), ask again later, or ask for the grantable part.',
       who: first?.resolver || 'runner',
@@ -394,7 +484,12 @@ function grantableNow(decision: Decision, command: AcquireCommand, run: Run): Re
   if (entries.length < 2) return [];
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
   return entries.filter((entry) => {
-    const alone = expandWriteSet(decision.state.map, { entries: [entry], task: null, resourceSet: null }, run.allowed, decision.bounds);
+    const alone = expandWriteSet(
+      decision.state.map,
+      { entries: [entry], task: null, resourceSet: null },
+      run.allowed,
+      decision.bounds,
+    );
     return alone.ok && obstaclesNow(decision, enforcedLocks(alone.writeSet), asker).length === 0;
   });
 }
@@ -403,7 +498,11 @@ function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
   return refuse(
     'deadlock',
     `Waiting would close a cycle of ${cycle.length - 1} runs that wait for each other; ${heldBy.message}`,
-    { action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.', who: 'runner', retryable: true },
+    {
+      action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
+      who: 'runner',
+      retryable: true,
+    },
     { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
   );
 }

@@ -28,7 +28,13 @@ export const DEFAULT_BOUNDS: Bounds = {
 /** Records that are no longer in memory; the engine loads them and decides again. */
 export class NeedsLoad extends Error {
   override readonly name = 'NeedsLoad';
-  constructor(readonly wanted: { readonly leaseId?: string; readonly runId?: string; readonly key?: { scope: string; key: string } }) {
+  constructor(
+    readonly wanted: {
+      readonly leaseId?: string;
+      readonly runId?: string;
+      readonly key?: { scope: string; key: string };
+    },
+  ) {
     super('a record must be loaded before this can be decided');
   }
 }

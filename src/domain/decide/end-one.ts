@@ -2,7 +2,13 @@ import { type EndReason, endReasonByTime, endsAt, type Lease } from '../lease.js
 import type { Decision } from './decision.js';
 
 /** Ends one live lease or waiting request; who waits for its locks is the caller's to look at. */
-export function endOne(decision: Decision, lease: Lease, endReason: EndReason, reason: string, requestIds: readonly string[] = []): void {
+export function endOne(
+  decision: Decision,
+  lease: Lease,
+  endReason: EndReason,
+  reason: string,
+  requestIds: readonly string[] = [],
+): void {
   decision.emit(
     { kind: 'lease_ended', leaseId: lease.leaseId, endReason, reason },
     { runId: lease.runId, leaseId: lease.leaseId, resources: lease.entries.map((entry) => entry.resource), requestIds },

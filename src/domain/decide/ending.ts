@@ -1,5 +1,5 @@
-import type { EndReason, Lease } from '../lease.js';
 import { locksOfLease } from '../held-locks.js';
+import type { EndReason, Lease } from '../lease.js';
 import type { Lock } from '../locks.js';
 import type { Run, RunState } from '../run.js';
 import { liveLeasesOf } from '../state.js';
@@ -8,7 +8,13 @@ import { endOne, endPast } from './end-one.js';
 import { grantWaiters } from './granting.js';
 
 /** Ends live leases and waiting requests, then grants whoever waited for them, in the same append (P9). */
-export function endLeases(decision: Decision, leases: readonly Lease[], endReason: EndReason, reason: string, requestIds: readonly string[] = []): void {
+export function endLeases(
+  decision: Decision,
+  leases: readonly Lease[],
+  endReason: EndReason,
+  reason: string,
+  requestIds: readonly string[] = [],
+): void {
   const freed = freedBy(decision, leases);
   for (const lease of leases) endOne(decision, lease, endReason, reason, requestIds);
   grantWaiters(decision, freed);
@@ -26,7 +32,14 @@ function freedBy(decision: Decision, leases: readonly Lease[]): Lock[] {
 }
 
 /** Puts a run into a state; an end ends all that it holds and waits for. */
-export function changeRunState(decision: Decision, run: Run, state: RunState, reason: string, endReason: EndReason | null, requestIds: readonly string[] = []): void {
+export function changeRunState(
+  decision: Decision,
+  run: Run,
+  state: RunState,
+  reason: string,
+  endReason: EndReason | null,
+  requestIds: readonly string[] = [],
+): void {
   decision.emit(
     {
       kind: 'run_state_changed',

@@ -1,11 +1,11 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
-import { isPast, type Lease, type LeaseEntry } from '../lease.js';
 import { locksOfLease } from '../held-locks.js';
+import { isPast, type Lease, type LeaseEntry } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitChain, waitersAhead } from '../obstacles.js';
 import type { Run } from '../run.js';
-import { SECOND, type Micros } from '../time.js';
+import { type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { runRefusal } from './run-guard.js';
@@ -29,7 +29,12 @@ export function grantTimes(
  * Entries with their token. An entry of an `observe` kind that meets another run's lock is granted
  * without a lock, and carries the refusal that `enforce` would have given (C14).
  */
-export function entriesWithToken(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker, token: Micros): LeaseEntry[] {
+export function entriesWithToken(
+  decision: Decision,
+  writeSet: ExpandedWriteSet,
+  asker: Asker,
+  token: Micros,
+): LeaseEntry[] {
   const refused = observedRefusals(decision, writeSet, asker);
   return writeSet.entries.map((entry, index) => ({
     ...entry,
@@ -100,11 +105,17 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
   if (place === null || waiting.request === null) return [];
   if (place.waitsUntil <= now || place.attachedUntil <= now) {
     const timedOut = place.waitsUntil <= now;
-    return leaveQueue(decision, waiting, timedOut ? 'timed_out' : 'withdrawn', timedOut ? 'The wait is over.' : 'Nobody came back for it.');
+    return leaveQueue(
+      decision,
+      waiting,
+      timedOut ? 'timed_out' : 'withdrawn',
+      timedOut ? 'The wait is over.' : 'Nobody came back for it.',
+    );
   }
   const run = decision.run(waiting.runId);
   const notNow = run === undefined ? null : runRefusal(run, now, 'acquire');
-  if (run === undefined || notNow !== null) return leaveQueue(decision, waiting, 'refused', notNow?.message ?? 'The run is gone.');
+  if (run === undefined || notNow !== null)
+    return leaveQueue(decision, waiting, 'refused', notNow?.message ?? 'The run is gone.');
   const asker: Asker = { runId: run.runId, order: place.queuedAt, leaseId: waiting.leaseId };
   if (!isFree(decision, locksOfLease(waiting), asker)) return [];
   const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
@@ -120,7 +131,12 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
   return [...locksOfLease(waiting), ...past.flatMap(locksOfLease)];
 }
 
-function leaveQueue(decision: Decision, waiting: Lease, endReason: 'timed_out' | 'withdrawn' | 'refused', reason: string): Lock[] {
+function leaveQueue(
+  decision: Decision,
+  waiting: Lease,
+  endReason: 'timed_out' | 'withdrawn' | 'refused',
+  reason: string,
+): Lock[] {
   endOne(decision, waiting, endReason, reason);
   return locksOfLease(waiting);
 }

@@ -6,7 +6,7 @@ import type { Lease, LeaseEntry } from '../lease.js';
 import { isPast } from '../lease.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Micros } from '../time.js';
-import { type Decision } from './decision.js';
+import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
 
 export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
@@ -48,7 +48,14 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   const version = current + 1;
   const changes = reexpandAll(decision, command.map);
   decision.emit(
-    { kind: 'conflict_map_put', version, text: command.text, document: command.document, reason: command.reason, onLiveConflict: command.onLiveConflict },
+    {
+      kind: 'conflict_map_put',
+      version,
+      text: command.text,
+      document: command.document,
+      reason: command.reason,
+      onLiveConflict: command.onLiveConflict,
+    },
     { requestIds: command.requestIds },
   );
   for (const change of changes) if (change.next !== null) emitReexpanded(decision, change.lease, change.next);
@@ -56,13 +63,28 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   if (command.onLiveConflict === 'refuse' && conflicts.size > 0) throw liveConflict(conflicts);
   const newer = command.onLiveConflict === 'revoke_newer' ? newerOfPairs(decision, conflicts) : new Set<string>();
   const doomed = [...newer].map((leaseId) => decision.state.leases.get(leaseId)).filter((lease) => lease !== undefined);
-  if (doomed.length > 0) endLeases(decision, doomed, 'map_changed', 'A change of the conflict map put it in conflict with an older lease.', command.requestIds);
+  if (doomed.length > 0)
+    endLeases(
+      decision,
+      doomed,
+      'map_changed',
+      'A change of the conflict map put it in conflict with an older lease.',
+      command.requestIds,
+    );
   const affected = changes.map((change) => affectedBy(change, conflicts, newer));
-  return { version, affected: affected.filter((a) => a.added.length > 0 || a.conflictsWith.length > 0 || a.noLongerGranted !== '' || a.ended) };
+  return {
+    version,
+    affected: affected.filter(
+      (a) => a.added.length > 0 || a.conflictsWith.length > 0 || a.noLongerGranted !== '' || a.ended,
+    ),
+  };
 }
 
 /** PreviewConflictMap: the same decision on an overlay that is thrown away; live conflicts are told, not thrown. */
-export function previewPutMap(decision: Decision, command: PutMapCommand): { accepted: boolean; affected: readonly AffectedLease[] } {
+export function previewPutMap(
+  decision: Decision,
+  command: PutMapCommand,
+): { accepted: boolean; affected: readonly AffectedLease[] } {
   const asking = { ...command, expectedVersion: decision.state.mapVersion };
   if (command.onLiveConflict !== 'refuse') return { accepted: true, affected: decidePutMap(decision, asking).affected };
   const told = decidePutMap(decision, { ...asking, onLiveConflict: 'keep_until_end' });
@@ -72,7 +94,11 @@ export function previewPutMap(decision: Decision, command: PutMapCommand): { acc
 interface Change {
   readonly lease: Lease;
   /** What it expands to now; null: nothing changes. */
-  readonly next: { entries: readonly LeaseEntry[]; ruleLocks: Lease['ruleLocks']; added: readonly ExpandedEntry[] } | null;
+  readonly next: {
+    entries: readonly LeaseEntry[];
+    ruleLocks: Lease['ruleLocks'];
+    added: readonly ExpandedEntry[];
+  } | null;
   readonly noLongerGranted: string;
 }
 
@@ -123,9 +149,17 @@ function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
 
 function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Change['next']>): void {
   const token: Micros = decision.nextToken();
-  const entries = next.entries.map((entry) => (entry.token === 0 && entry.access !== 'read' && lease.state === 'active' ? { ...entry, token } : entry));
+  const entries = next.entries.map((entry) =>
+    entry.token === 0 && entry.access !== 'read' && lease.state === 'active' ? { ...entry, token } : entry,
+  );
   decision.emit(
-    { kind: 'lease_reexpanded', leaseId: lease.leaseId, generation: lease.generation + 1, entries, ruleLocks: next.ruleLocks },
+    {
+      kind: 'lease_reexpanded',
+      leaseId: lease.leaseId,
+      generation: lease.generation + 1,
+      entries,
+      ruleLocks: next.ruleLocks,
+    },
     { runId: lease.runId, leaseId: lease.leaseId, resources: entries.map((entry) => entry.resource) },
     token,
   );
@@ -161,7 +195,11 @@ function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, Readonl
   return newer;
 }
 
-function affectedBy(change: Change, conflicts: ReadonlyMap<string, ReadonlySet<string>>, ended: ReadonlySet<string>): AffectedLease {
+function affectedBy(
+  change: Change,
+  conflicts: ReadonlyMap<string, ReadonlySet<string>>,
+  ended: ReadonlySet<string>,
+): AffectedLease {
   return {
     leaseId: change.lease.leaseId,
     runId: change.lease.runId,
@@ -191,4 +229,3 @@ function liveConflict(conflicts: ReadonlyMap<string, ReadonlySet<string>>): Faul
     { metadata: { pairs: pairs.slice(0, 16).join(','), pair_count: String(pairs.length) } },
   );
 }
-

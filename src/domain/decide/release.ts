@@ -1,5 +1,5 @@
 import { Fault } from '../fault.js';
-import { isPast, type EndReason, type Lease } from '../lease.js';
+import { type EndReason, isPast, type Lease } from '../lease.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { endLeases, endPastLeases } from './ending.js';
@@ -35,13 +35,21 @@ function releaseByKey(decision: Decision, runId: string, key: string, requestIds
   const binding = decision.key(scope, key);
   if (binding === undefined) {
     decision.emit(
-      { kind: 'key_bound', binding: { scope, key, use: 'tombstone', fingerprint: '', runId, leaseId: '', boundAt: decision.now } },
+      {
+        kind: 'key_bound',
+        binding: { scope, key, use: 'tombstone', fingerprint: '', runId, leaseId: '', boundAt: decision.now },
+      },
       { runId, requestIds },
     );
     return { outcome: 'nothing_held', endReason: null, effectiveAt: decision.now };
   }
   if (binding.use === 'tombstone') return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
-  if (binding.use !== 'acquire') throw new Fault('failed_precondition', 'KEY_NOT_OF_ACQUIRE', 'This idempotency key was used for another kind of call.');
+  if (binding.use !== 'acquire')
+    throw new Fault(
+      'failed_precondition',
+      'KEY_NOT_OF_ACQUIRE',
+      'This idempotency key was used for another kind of call.',
+    );
   const lease = decision.lease(binding.leaseId);
   if (lease === undefined) return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
   return releaseOne(decision, lease, requestIds);
@@ -69,7 +77,10 @@ export interface RevokeCommand {
 }
 
 /** RevokeLease: anybody's lease or waiting request; idempotent. */
-export function decideRevoke(decision: Decision, command: RevokeCommand): { effectiveAt: Micros; endReason: EndReason } {
+export function decideRevoke(
+  decision: Decision,
+  command: RevokeCommand,
+): { effectiveAt: Micros; endReason: EndReason } {
   const lease = decision.lease(command.leaseId);
   if (lease === undefined) throw leaseNotFound(command.leaseId);
   if (lease.state === 'active' && isPast(lease, decision.now)) endPastLeases(decision, [lease]);

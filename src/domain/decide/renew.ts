@@ -1,7 +1,7 @@
 import type { Renewed } from '../event.js';
 import { endsAt, isPast, type Lease } from '../lease.js';
 import { type Refusal, refuse } from '../refusal.js';
-import { type Micros, MILLISECOND } from '../time.js';
+import { MILLISECOND, type Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { endPastLeases } from './ending.js';
 import { ownRun, runRefusal } from './run-guard.js';
@@ -12,7 +12,11 @@ export const RENEW_BEFORE: Micros = 500 * MILLISECOND;
 export interface RenewCommand {
   readonly principal: string;
   readonly runId: string;
-  readonly renewals: readonly { readonly leaseId: string; readonly ttl: Micros | null; readonly progressMarker: string | null }[];
+  readonly renewals: readonly {
+    readonly leaseId: string;
+    readonly ttl: Micros | null;
+    readonly progressMarker: string | null;
+  }[];
 }
 
 export interface RenewDecision {
@@ -51,7 +55,12 @@ export function decideRenew(decision: Decision, command: RenewCommand): RenewDec
 }
 
 /** The new times of a lease, or why it cannot be extended. It is never shortened. */
-function extend(lease: Lease, ttl: Micros | null, marker: string | null, now: Micros): { renewed: Renewed } | { refusal: Refusal } {
+function extend(
+  lease: Lease,
+  ttl: Micros | null,
+  marker: string | null,
+  now: Micros,
+): { renewed: Renewed } | { refusal: Refusal } {
   const expiresAt = lease.expiresAt ?? 0;
   if (endsAt(lease) - now < RENEW_BEFORE) return { refusal: tooLate() };
   const progressed = marker !== null && marker !== lease.progressMarker;
@@ -73,14 +82,27 @@ function extend(lease: Lease, ttl: Micros | null, marker: string | null, now: Mi
   };
 }
 
-const askAnew = { action: 'Stop writing, read again what was left, and ask for a new lease.', who: 'runner', retryable: false };
+const askAnew = {
+  action: 'Stop writing, read again what was left, and ask for a new lease.',
+  who: 'runner',
+  retryable: false,
+};
 
 function noSuchLease(): Refusal {
-  return refuse('ended', 'This run holds no lease with that id. Ids are compared letter by letter, lower case.', askAnew);
+  return refuse(
+    'ended',
+    'This run holds no lease with that id. Ids are compared letter by letter, lower case.',
+    askAnew,
+  );
 }
 
 function endedRefusal(lease: Lease): Refusal {
-  if (lease.state === 'waiting') return refuse('ended', 'The request is still waiting; there is nothing to renew.', { action: 'Call AcquireWriteSet again with the same key.', who: 'runner', retryable: true });
+  if (lease.state === 'waiting')
+    return refuse('ended', 'The request is still waiting; there is nothing to renew.', {
+      action: 'Call AcquireWriteSet again with the same key.',
+      who: 'runner',
+      retryable: true,
+    });
   return refuse('ended', `The lease has ended: ${lease.endReason ?? 'expired'}.`, askAnew);
 }
 
@@ -89,13 +111,21 @@ function tooLate(): Refusal {
 }
 
 function noProgress(): Refusal {
-  return refuse('no_progress', 'The progress marker did not change within the progress window; the lease ends at its current expiry.', {
-    action: 'Renew with a new progress marker before the expiry, or stop writing.',
-    who: 'runner',
-    retryable: true,
-  });
+  return refuse(
+    'no_progress',
+    'The progress marker did not change within the progress window; the lease ends at its current expiry.',
+    {
+      action: 'Renew with a new progress marker before the expiry, or stop writing.',
+      who: 'runner',
+      retryable: true,
+    },
+  );
 }
 
 function maxHold(): Refusal {
-  return refuse('max_hold', "The kind's max hold, or the end of the run's authority, is reached; the lease ends at its current expiry.", askAnew);
+  return refuse(
+    'max_hold',
+    "The kind's max hold, or the end of the run's authority, is reached; the lease ends at its current expiry.",
+    askAnew,
+  );
 }

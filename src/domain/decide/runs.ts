@@ -26,13 +26,19 @@ export interface CreateRunCommand {
 export function decideCreateRun(decision: Decision, command: CreateRunCommand): { runId: string } {
   const binding = decision.key(`principal:${command.principal}`, command.idempotencyKey);
   if (binding !== undefined) {
-    if (binding.use !== 'create_run' || binding.fingerprint !== command.fingerprint) throw keyReused(command.idempotencyKey);
+    if (binding.use !== 'create_run' || binding.fingerprint !== command.fingerprint)
+      throw keyReused(command.idempotencyKey);
     return { runId: binding.runId };
   }
   if (command.authorityEndsAt <= decision.now) {
-    throw new Fault('invalid_argument', 'INVALID_ARGUMENT', 'authority_ends_at: must be in the future of the database clock', {
-      violations: [{ field: 'authority_ends_at', description: 'must be in the future of the database clock' }],
-    });
+    throw new Fault(
+      'invalid_argument',
+      'INVALID_ARGUMENT',
+      'authority_ends_at: must be in the future of the database clock',
+      {
+        violations: [{ field: 'authority_ends_at', description: 'must be in the future of the database clock' }],
+      },
+    );
   }
   const run: Run = {
     runId: command.freshRunId,
@@ -50,7 +56,10 @@ export function decideCreateRun(decision: Decision, command: CreateRunCommand): 
     createdAt: decision.now,
     endedAt: null,
   };
-  decision.emit({ kind: 'run_created', run, fingerprint: command.fingerprint }, { runId: run.runId, requestIds: command.requestIds });
+  decision.emit(
+    { kind: 'run_created', run, fingerprint: command.fingerprint },
+    { runId: run.runId, requestIds: command.requestIds },
+  );
   return { runId: run.runId };
 }
 
@@ -73,19 +82,43 @@ export function decideUpdateRunState(decision: Decision, command: UpdateRunState
   const scope = `run:${run.runId}`;
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
-    if (binding.use !== 'update_run_state' || binding.fingerprint !== command.fingerprint) throw keyReused(command.idempotencyKey);
+    if (binding.use !== 'update_run_state' || binding.fingerprint !== command.fingerprint)
+      throw keyReused(command.idempotencyKey);
     return;
   }
   if (hasEnded(run) || run.state === 'stopping') {
-    throw new Fault('failed_precondition', 'RUN_ENDED', `The run is ${run.state}; its state cannot be changed any more.`, { metadata: { run_id: run.runId, state: run.state } });
+    throw new Fault(
+      'failed_precondition',
+      'RUN_ENDED',
+      `The run is ${run.state}; its state cannot be changed any more.`,
+      { metadata: { run_id: run.runId, state: run.state } },
+    );
   }
-  if (run.blockCause === 'database_changed' && !command.asOperator && command.state !== 'finished' && command.state !== 'failed') {
-    throw new Fault('permission_denied', 'RUN_BLOCKED', 'The run was blocked because the database lost history; an operator must resume it.', { metadata: { run_id: run.runId } });
+  if (
+    run.blockCause === 'database_changed' &&
+    !command.asOperator &&
+    command.state !== 'finished' &&
+    command.state !== 'failed'
+  ) {
+    throw new Fault(
+      'permission_denied',
+      'RUN_BLOCKED',
+      'The run was blocked because the database lost history; an operator must resume it.',
+      { metadata: { run_id: run.runId } },
+    );
   }
   decision.emit(
     {
       kind: 'key_bound',
-      binding: { scope, key: command.idempotencyKey, use: 'update_run_state', fingerprint: command.fingerprint, runId: run.runId, leaseId: '', boundAt: decision.now },
+      binding: {
+        scope,
+        key: command.idempotencyKey,
+        use: 'update_run_state',
+        fingerprint: command.fingerprint,
+        runId: run.runId,
+        leaseId: '',
+        boundAt: decision.now,
+      },
     },
     { runId: run.runId, requestIds: command.requestIds },
   );
@@ -103,7 +136,8 @@ export interface StopRunCommand {
 
 /** StopRun: nothing is allowed or granted once it has returned (P3, F14); idempotent. */
 export function decideStopRun(decision: Decision, command: StopRunCommand): { effectiveAt: Micros } {
-  const run = command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
+  const run =
+    command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
   if (hasEnded(run)) return { effectiveAt: run.endedAt ?? decision.now };
   stop(decision, run, command.reason, command.requestIds);
@@ -127,15 +161,30 @@ export interface StopRunsCommand {
 }
 
 /** StopRuns: all runs that match, in one append. A repeated call stops none. */
-export function decideStopRuns(decision: Decision, command: StopRunsCommand): { runIds: string[]; effectiveAt: Micros } {
+export function decideStopRuns(
+  decision: Decision,
+  command: StopRunsCommand,
+): { runIds: string[]; effectiveAt: Micros } {
   const scope = `principal:${command.caller}`;
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
-    if (binding.use !== 'stop_runs' || binding.fingerprint !== command.fingerprint) throw keyReused(command.idempotencyKey);
+    if (binding.use !== 'stop_runs' || binding.fingerprint !== command.fingerprint)
+      throw keyReused(command.idempotencyKey);
     return { runIds: [], effectiveAt: binding.boundAt };
   }
   decision.emit(
-    { kind: 'key_bound', binding: { scope, key: command.idempotencyKey, use: 'stop_runs', fingerprint: command.fingerprint, runId: '', leaseId: '', boundAt: decision.now } },
+    {
+      kind: 'key_bound',
+      binding: {
+        scope,
+        key: command.idempotencyKey,
+        use: 'stop_runs',
+        fingerprint: command.fingerprint,
+        runId: '',
+        leaseId: '',
+        boundAt: decision.now,
+      },
+    },
     { requestIds: command.requestIds },
   );
   const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
@@ -156,4 +205,3 @@ function matches(decision: Decision, run: Run, command: StopRunsCommand): boolea
 export function touches(a: string, b: string): boolean {
   return a === b || a.startsWith(`${b}/`) || b.startsWith(`${a}/`);
 }
-

@@ -1,12 +1,12 @@
 import type { DenialCount, RecordedIdentity } from '../event.js';
+import { locksOfLease } from '../held-locks.js';
 import { isPast, type Lease } from '../lease.js';
 import { hasEnded } from '../run.js';
 import type { Micros } from '../time.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
-import { locksOfLease } from '../held-locks.js';
-import { changeRunState, endPastLeases } from './ending.js';
 import { endOne } from './end-one.js';
+import { changeRunState, endPastLeases } from './ending.js';
 import { grantWaiters } from './granting.js';
 
 /** Most leases and runs that one sweep ends; the rest follow in the next one. */
@@ -21,13 +21,19 @@ export function decideSweep(decision: Decision): { more: boolean } {
   const gone: Lease[] = [];
   for (const lease of decision.state.leases.values()) {
     if (lease.state === 'active' && isPast(lease, decision.now)) past.push(lease);
-    else if (lease.waiting !== null && lease.state === 'waiting' && leavesQueue(lease.waiting, decision.now)) gone.push(lease);
+    else if (lease.waiting !== null && lease.state === 'waiting' && leavesQueue(lease.waiting, decision.now))
+      gone.push(lease);
     if (past.length + gone.length >= SWEEP_LIMIT) break;
   }
   const freed = gone.flatMap(locksOfLease);
   for (const lease of gone) {
     const timedOut = (lease.waiting?.waitsUntil ?? 0) <= decision.now;
-    endOne(decision, lease, timedOut ? 'timed_out' : 'withdrawn', timedOut ? 'The wait is over.' : 'Nobody came back for it.');
+    endOne(
+      decision,
+      lease,
+      timedOut ? 'timed_out' : 'withdrawn',
+      timedOut ? 'The wait is over.' : 'Nobody came back for it.',
+    );
   }
   endPastLeases(decision, past);
   grantWaiters(decision, freed);
@@ -58,17 +64,29 @@ export function decideAttach(decision: Decision, attachments: readonly Attachmen
   const attachedUntil = decision.now + ATTACHED_FOR;
   const current = attachments.filter(({ leaseId, attachment }) => {
     const lease = decision.state.leases.get(leaseId);
-    return lease?.state === 'waiting' && lease.waiting?.attachment === attachment && lease.waiting.attachedUntil > decision.now;
+    return (
+      lease?.state === 'waiting' &&
+      lease.waiting?.attachment === attachment &&
+      lease.waiting.attachedUntil > decision.now
+    );
   });
   if (current.length === 0) return;
   decision.emit({ kind: 'lease_attached', attachments: current.map((a) => ({ ...a, attachedUntil })) });
 }
 
 /** Denied checks are facts of the log, appended after their answer (A1). */
-export function decideRecordDenials(decision: Decision, denials: readonly DenialCount[], requestIds: readonly string[]): void {
+export function decideRecordDenials(
+  decision: Decision,
+  denials: readonly DenialCount[],
+  requestIds: readonly string[],
+): void {
   decision.emit(
     { kind: 'checks_denied', denials },
-    { resources: [...new Set(denials.map((denial) => denial.resource))], requestIds, runId: denials.length === 1 ? (denials[0]?.runId ?? '') : '' },
+    {
+      resources: [...new Set(denials.map((denial) => denial.resource))],
+      requestIds,
+      runId: denials.length === 1 ? (denials[0]?.runId ?? '') : '',
+    },
   );
 }
 

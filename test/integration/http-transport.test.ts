@@ -1,0 +1,116 @@
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { afterEach, describe, expect, it } from 'vitest';
+import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { createLogger } from '../../src/platform/log.js';
+import { createMetrics } from '../../src/platform/metrics.js';
+import { HttpServer, type Readiness } from '../../src/transports/http/server.js';
+
+const AUTHENTICATOR = createAuthenticator([
+  { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
+  { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
+]);
+
+let server: HttpServer;
+let readiness: Readiness;
+
+async function start(): Promise<string> {
+  readiness = { ready: true, reasons: [] };
+  const metrics = createMetrics();
+  metrics.granted('default', 3);
+  server = new HttpServer({
+    ready: () => readiness,
+    authenticator: AUTHENTICATOR,
+    metrics,
+    log: createLogger('silent'),
+  });
+  return `http://${await server.listen('127.0.0.1', 0)}`;
+}
+
+afterEach(() => server.stop(0));
+
+async function problemOf(
+  answer: Response,
+): Promise<{ type?: string; status?: number; reason?: string; reasons?: string[] }> {
+  expect(answer.headers.get('content-type')).toBe('application/problem+json');
+  const problem = (await answer.json()) as { status: number };
+  expect(problem.status).toBe(answer.status);
+  return problem;
+}
+
+describe('the HTTP server', () => {
+  it('says that the process runs, and whether it serves', async () => {
+    const url = await start();
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    expect((await fetch(`${url}/readyz`)).status).toBe(200);
+    readiness = { ready: false, reasons: ['the database cannot be reached'] };
+    expect((await fetch(`${url}/healthz`)).status).toBe(200);
+    const answer = await fetch(`${url}/readyz`);
+    expect(answer.status).toBe(503);
+    expect(await problemOf(answer)).toMatchObject({ reason: 'NOT_READY', reasons: ['the database cannot be reached'] });
+  });
+
+  it('shows metrics to those who may see all runs', async () => {
+    const url = await start();
+    const get = (authorization?: string) =>
+      fetch(`${url}/metrics`, authorization === undefined ? {} : { headers: { authorization } });
+    const anonymous = await get();
+    expect(anonymous.status).toBe(401);
+    expect(anonymous.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    expect(await problemOf(anonymous)).toMatchObject({ reason: 'UNAUTHENTICATED' });
+    expect(await problemOf(await get('Bearer token-runner'))).toMatchObject({ status: 403, reason: 'ROLE_REQUIRED' });
+    const metrics = await get('Bearer token-auditor');
+    expect(metrics.headers.get('content-type')).toContain('text/plain');
+    expect(await metrics.text()).toContain('writ_leases_granted_total{namespace="default"} 3');
+  });
+
+  it('answers everything else with a problem', async () => {
+    const url = await start();
+    expect(await problemOf(await fetch(`${url}/v1/nothing`))).toMatchObject({ status: 404, reason: 'NOT_FOUND' });
+    const wrongMethod = await fetch(`${url}/readyz`, { method: 'DELETE' });
+    expect(wrongMethod.headers.get('allow')).toBe('GET, HEAD');
+    expect(await problemOf(wrongMethod)).toMatchObject({ status: 405 });
+    const large = await fetch(`${url}/healthz`, { method: 'POST', body: 'x'.repeat(100_000) });
+    expect(await problemOf(large)).toMatchObject({ status: 413, reason: 'BODY_TOO_LARGE' });
+  });
+
+  it('does not end with a caller that says nothing', async () => {
+    const url = await start();
+    const { port } = new URL(url);
+    const silent = connect(Number(port), '127.0.0.1');
+    await once(silent, 'connect');
+    silent.on('error', () => undefined);
+    const begun = performance.now();
+    await server.stop(300);
+    expect(performance.now() - begun).toBeLessThan(3000);
+    silent.destroy();
+  });
+
+  it('closes idle connections when it stops', async () => {
+    const url = await start();
+    await (await fetch(`${url}/healthz`)).text();
+    const begun = performance.now();
+    await server.stop(10_000);
+    expect(performance.now() - begun).toBeLessThan(2000);
+    await expect(once(request(`${url}/healthz`).end(), 'response')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
+  });
+
+  it('names the port that is taken, and the variable that chooses another', async () => {
+    await start();
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const { port } = other.address() as AddressInfo;
+    const second = new HttpServer({
+      ready: () => readiness,
+      authenticator: AUTHENTICATOR,
+      metrics: createMetrics(),
+      log: createLogger('silent'),
+    });
+    await expect(second.listen('127.0.0.1', port)).rejects.toMatchObject({
+      exitCode: 3,
+      message: `cannot listen on 127.0.0.1:${port} for HTTP: the port is taken. WRIT_HTTP_PORT chooses the port; 0 picks a free one.`,
+    });
+    other.close();
+  });
+});
