@@ -362,7 +362,7 @@ class EmbeddedDatabase implements Database {
         delay = POSTGRES_WATCH_MS;
         continue;
       }
-      this.#log.error({ pid }, 'the embedded Postgres has died; starting it again');
+      this.#log.error({ postgres_pid: pid }, 'the embedded Postgres has died; starting it again');
       try {
         const again = await startEmbeddedPostgres({
           dataDir: this.#dataDir,

@@ -46,6 +46,7 @@ export class NamespaceEngine {
   private stopped = false;
   private queue: Command[] = [];
   private confirmedHead = 0;
+  private confirmedAt: Micros = Number.NEGATIVE_INFINITY;
   private readonly readIndex: ReadIndex;
   private readonly listeners = new Set<() => void>();
   private readonly nothing: State;
@@ -137,9 +138,10 @@ export class NamespaceEngine {
     throw new Fault('unavailable', 'TOO_BUSY', 'The records asked for kept changing; try again.');
   }
 
-  /** Follows the log to its end; for the poller and for hints that another replica has written. */
-  async refresh(): Promise<void> {
-    if (this.trouble === null) await this.confirm();
+  /** Follows the log to its end, unless that was done within `maxAge`; for the poller and for hints of other replicas. */
+  async refresh(maxAge: Micros = 0): Promise<void> {
+    const recent = this.options.monotonicNow() - this.confirmedAt < maxAge;
+    if (this.trouble === null && !recent) await this.confirm();
   }
 
   /** The read index: afterwards the state is at least as new as the database was after the call. */
@@ -149,6 +151,7 @@ export class NamespaceEngine {
       const log = this.usable();
       this.confirmedHead = gate.head?.revision ?? 0;
       await log.accept(gate);
+      this.confirmedAt = this.options.monotonicNow();
       if (!this.options.alive()) {
         throw new Fault(
           'unavailable',

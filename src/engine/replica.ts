@@ -13,6 +13,7 @@ const SWEEP_EVERY_MS = 250;
 const ATTACH_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_RUNS = 200;
+const NAMESPACES_PAGE = 1_000;
 /** Most attachments that one command extends. */
 const ATTACH_CHUNK = 500;
 
@@ -54,7 +55,7 @@ export class Replica {
           .catch(() => undefined),
     );
     await createNamespace('default', 'system', this.engineOptions);
-    await this.open('default');
+    await this.openAll();
   }
 
   async stop(): Promise<void> {
@@ -63,6 +64,17 @@ export class Replica {
     this.unsubscribe();
     for (const engine of this.engines.values()) engine.stop();
     await this.options.witness.close();
+  }
+
+  /** Every namespace is followed from the start, so that this replica's witness knows how far each log went. */
+  private async openAll(): Promise<void> {
+    for (let after = ''; ; ) {
+      const names = await this.options.store.listNamespaces(after, NAMESPACES_PAGE);
+      for (const name of names) await this.open(name);
+      const last = names[names.length - 1];
+      if (last === undefined || names.length < NAMESPACES_PAGE) return;
+      after = last;
+    }
   }
 
   /** The engine of a namespace, loaded when it is asked for first; rejects when there is no such namespace. */
@@ -158,7 +170,7 @@ export class Replica {
   }
 
   private async poll(): Promise<void> {
-    await Promise.all(this.loaded().map((engine) => engine.refresh().catch(() => undefined)));
+    await Promise.all(this.loaded().map((engine) => engine.refresh(this.options.pollInterval).catch(() => undefined)));
   }
 
   /** Expiry is true at reads; here it becomes events, a bounded number at a time. */

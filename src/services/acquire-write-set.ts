@@ -68,6 +68,7 @@ function toCommand(context: CallContext, input: AcquireInput): AcquireCommand {
     fingerprint: fingerprint({ entries, task, resourceSet, ttl, purpose }),
     purpose,
     requestIds: requestIds(input.requestId),
+    callId: context.requestId,
     freshLeaseId: randomId(),
   };
 }

@@ -1,9 +1,10 @@
-import { checkFence as decideCheck } from '../domain/check-fence.js';
-import { observes, resolveResource } from '../domain/conflict-map/index.js';
+import { type CheckFacts, checkFence as decideCheck } from '../domain/check-fence.js';
+import { type ConflictMap, kindOf, observes, resolveResource } from '../domain/conflict-map/index.js';
 import type { View } from '../domain/decide/decision.js';
 import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
+import type { Lease } from '../domain/lease.js';
 import type { At, CallContext } from './api.js';
-import { type Deps, engineOf } from './deps.js';
+import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 export interface CheckInput {
@@ -17,10 +18,17 @@ export interface CheckInput {
 export async function checkFence(deps: Deps, context: CallContext, input: CheckInput): Promise<At<FenceVerdict>> {
   checkFields(input);
   const engine = await engineOf(deps, context);
-  const answer = await engine.read((view) => verdict(deps, view, input));
-  const denied = !answer.value.allowed || answer.value.results.some((result) => result.observedOnly);
-  if (denied) recordDenial(deps, engine.namespace, context, input, answer.value);
-  return answer;
+  const { value, revision, now } = await engine.read((view) => {
+    const lease = view.lease(input.leaseId);
+    return {
+      verdict: verdict(deps, view, lease, input),
+      runId: lease?.runId ?? input.presenterRunId,
+      map: view.state.map,
+    };
+  });
+  if (value.verdict.results.some((result) => result.reason !== 'ok'))
+    recordDenials(deps, engine.namespace, context, input, value);
+  return { value: value.verdict, revision, now };
 }
 
 function checkFields(input: CheckInput): void {
@@ -39,48 +47,49 @@ function checkFields(input: CheckInput): void {
   checks.done();
 }
 
-function verdict(deps: Deps, view: View, input: CheckInput): FenceVerdict {
+function verdict(deps: Deps, view: View, lease: Lease | undefined, input: CheckInput): FenceVerdict {
   const { map } = view.state;
-  const lease = view.lease(input.leaseId);
-  return decideCheck(
-    {
-      now: view.now,
-      maxClockSkew: deps.maxClockSkew,
-      lease,
-      run: lease === undefined ? undefined : view.run(lease.runId),
-      pathOf: (resource) => {
-        const resolved = resolveResource(map, resource);
-        return resolved.ok ? resolved.resource : null;
-      },
-      observes: (resource) => observes(map, resource),
-    },
-    input,
-  );
+  const facts: CheckFacts = {
+    now: view.now,
+    maxClockSkew: deps.maxClockSkew,
+    lease,
+    run: lease === undefined ? undefined : view.run(lease.runId),
+    pathOf: (resource) => pathOf(map, resource),
+    observes: (resource) => observes(map, resource),
+  };
+  return decideCheck(facts, input);
 }
 
-function recordDenial(
+function pathOf(map: ConflictMap, resource: string): string | null {
+  const resolved = resolveResource(map, resource);
+  return resolved.ok ? resolved.resource : null;
+}
+
+interface Decided {
+  readonly verdict: FenceVerdict;
+  readonly runId: string;
+  readonly map: ConflictMap;
+}
+
+function recordDenials(
   deps: Deps,
   namespace: string,
   context: CallContext,
   input: CheckInput,
-  verdict: FenceVerdict,
+  { verdict, runId, map }: Decided,
 ): void {
-  input.writes.forEach((write, index) => {
+  const ids = requestIds(input.requestId, context.requestId);
+  input.writes.forEach(({ resource, action }, index) => {
     const result = verdict.results[index];
     if (result === undefined || result.reason === 'ok') return;
-    deps.metrics.denied(namespace, result.reason);
-    const { resource, action } = write;
+    const { reason, observedOnly } = result;
+    deps.metrics.denied(namespace, reason);
     deps.denials.note(
       namespace,
-      {
-        reason: result.reason,
-        resource,
-        action,
-        runId: input.presenterRunId,
-        target: context.principal.name,
-        observedOnly: result.observedOnly,
-      },
-      input.requestId,
+      { reason, resource, action, runId, target: context.principal.name, observedOnly },
+      ids,
     );
+    const path = pathOf(map, resource);
+    if (path !== null && kindOf(map, path) === null) deps.denials.noteUnmatched(namespace, path);
   });
 }

@@ -20,16 +20,12 @@ function line(most: number) {
     .refine((text) => !/\p{Cc}/u.test(text), { error: 'must be one line without control characters' });
 }
 
-const name = z
-  .string()
-  .regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, {
-    error: 'a name has letters, digits, ".", "_", ":" and "-", begins with a letter or digit, and is at most 128 long',
-  });
-const parameter = z
-  .string()
-  .regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
-    error: 'a parameter has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long',
-  });
+const name = z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/, {
+  error: 'a name has letters, digits, ".", "_", ":" and "-", begins with a letter or digit, and is at most 128 long',
+});
+const parameter = z.string().regex(/^[A-Za-z_][A-Za-z0-9_-]{0,63}$/, {
+  error: 'a parameter has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long',
+});
 const path = line(1_280).min(1);
 const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 const duration = z

@@ -79,7 +79,7 @@ export async function putConflictMap(
     expectedVersion: input.expectedVersion,
     reason: input.reason,
     onLiveConflict: input.onLiveConflict,
-    requestIds: requestIds(),
+    requestIds: requestIds(context.requestId),
   };
   try {
     const answer = await engine.submit(context.principal.name, (decision) => decidePutMap(decision, command), true);

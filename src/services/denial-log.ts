@@ -26,7 +26,7 @@ export class DenialLog {
     private readonly onProblem: (error: unknown) => void,
   ) {}
 
-  note(namespace: string, denial: Omit<DenialCount, 'count'>, requestId: string): void {
+  note(namespace: string, denial: Omit<DenialCount, 'count'>, requestIds: readonly string[]): void {
     const pending = this.of(namespace);
     const id = JSON.stringify([
       denial.reason,
@@ -51,7 +51,8 @@ export class DenialLog {
         count: (other?.count ?? 0) + 1,
       });
     }
-    if (requestId !== '' && pending.requestIds.size < MAX_REQUEST_IDS) pending.requestIds.add(requestId);
+    for (const requestId of requestIds)
+      if (pending.requestIds.size < MAX_REQUEST_IDS) pending.requestIds.add(requestId);
   }
 
   /** A resource that no kind matches was checked (C14). */

@@ -1,6 +1,6 @@
 import { decideRelease } from '../domain/decide/release.js';
 import type { At, CallContext, ReleaseOutcome } from './api.js';
-import { type Deps, engineOf, requestIds } from './deps.js';
+import { type Deps, engineOf } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 /** ReleaseLease: ends a lease of the caller's run; when it returns, no check allows the token (P3). */
@@ -16,6 +16,6 @@ export async function releaseLease(
   if (input.acquireKey !== null) checks.printable('acquire_key', input.acquireKey, true);
   checks.done();
   const engine = await engineOf(deps, context);
-  const command = { ...input, principal: context.principal.name, requestIds: requestIds() };
+  const command = { ...input, principal: context.principal.name, requestIds: [] };
   return engine.submit(context.principal.name, (decision) => decideRelease(decision, command));
 }

@@ -17,6 +17,6 @@ export async function revokeLease(
   checks.done();
   const engine = await engineOf(deps, context);
   return engine.submit(context.principal.name, (decision) =>
-    decideRevoke(decision, { ...input, requestIds: requestIds() }),
+    decideRevoke(decision, { ...input, requestIds: requestIds(context.requestId) }),
   );
 }

@@ -18,7 +18,7 @@ export async function stopRun(
   const engine = await engineOf(deps, context);
   const principal = hasRole(context, 'operator', 'admin') ? null : context.principal.name;
   return engine.submit(context.principal.name, (decision) => {
-    const { effectiveAt } = decideStopRun(decision, { ...input, principal, requestIds: requestIds() });
+    const { effectiveAt } = decideStopRun(decision, { ...input, principal, requestIds: requestIds(context.requestId) });
     const run = decision.run(input.runId);
     if (run === undefined) throw new Error('the run is gone');
     return { effectiveAt, run: runView(decision, run) };
@@ -52,7 +52,7 @@ export async function stopRuns(
     caller: context.principal.name,
     idempotencyKey,
     fingerprint: fingerprint(request),
-    requestIds: requestIds(),
+    requestIds: requestIds(context.requestId),
   };
   return engine.submit(context.principal.name, (decision) => {
     const { runIds, effectiveAt } = decideStopRuns(decision, command);

@@ -35,7 +35,7 @@ export async function updateRunState(
     reason,
     idempotencyKey,
     fingerprint: fingerprint({ runId, state, reason }),
-    requestIds: requestIds(),
+    requestIds: requestIds(context.requestId),
   };
   return engine.submit(context.principal.name, (decision) => {
     decideUpdateRunState(decision, command);

@@ -32,6 +32,7 @@ export interface ProgramOptions {
   readonly name: string;
   /** Relative to this directory. */
   readonly program: string;
+  readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
 }
 
@@ -91,19 +92,21 @@ export class Processes {
     this.caretaker?.write(this.inventory());
   }
 
-  private async spawn({ name, program, environment }: ProgramOptions, ownSession: boolean): Promise<Child> {
+  /** Runs a program to its end. */
+  async run(options: ProgramOptions): Promise<{ readonly ending: string; readonly output: string }> {
+    return (await this.start(options)).toEnd();
+  }
+
+  private async spawn({ name, program, args = [], environment }: ProgramOptions, ownSession: boolean): Promise<Child> {
     const logFile = join(this.directory, `${name.replaceAll(' ', '-')}.log`);
     const log = await open(logFile, 'a', 0o600);
     try {
       // Nothing of the caller's environment: a WRIT_DATABASE_URL there would let the demo play on somebody's database.
-      const handle = spawn(process.execPath, [programPath(program)], {
+      const handle = spawn(process.execPath, [programPath(program), ...args], {
         env: { ...environment },
         stdio: ['pipe', 'pipe', log.fd],
         detached: ownSession,
       });
-      const ended = once(handle, 'exit');
-      // Rejects when it cannot be started at all; whoever waits for it learns that from the spawn.
-      ended.catch(() => undefined);
       await once(handle, 'spawn');
       return new Child(name, handle, await identify(handle.pid ?? 0), logFile);
     } finally {
@@ -126,7 +129,8 @@ export class Child {
     private readonly logFile: string,
   ) {
     this.ended = new Promise((resolve) => {
-      handle.once('exit', (code, signal) => {
+      // Not `exit`: what it has printed should have been read by then.
+      handle.once('close', (code, signal) => {
         this.hasEnded = signal ?? `exit code ${code}`;
         resolve();
         for (const waiter of this.waiting.splice(0)) waiter.reject(this.gone());
@@ -135,6 +139,12 @@ export class Child {
     // What is written to one that has just ended is lost, and that it has ended is told elsewhere.
     handle.stdin?.on('error', () => undefined);
     if (handle.stdout !== null) createInterface({ input: handle.stdout }).on('line', (line) => this.heard(line));
+  }
+
+  /** How it ended, and what it had printed and nobody had read. */
+  async toEnd(): Promise<{ readonly ending: string; readonly output: string }> {
+    await this.ended;
+    return { ending: this.hasEnded ?? '', output: this.unread.splice(0).join('\n') };
   }
 
   get pid(): number {

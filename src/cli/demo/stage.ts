@@ -77,11 +77,12 @@ export class AgentRun {
 }
 
 export class Stage {
-  private readonly clients: WritClient[] = [];
+  private readonly clients = new Map<Role, WritClient>();
   private readonly runKey = randomBytes(32).toString('base64url');
   private tokens: Readonly<Record<Role, string>> | undefined;
   private grpcPort = 0;
   private coordinatorChild: Child | undefined;
+  private targetChild: Child | undefined;
   private targetUrl = '';
   private targetPostgresPid = 0;
 
@@ -117,14 +118,18 @@ export class Stage {
     return this.coordinatorChild;
   }
 
+  private get dataDir(): string {
+    return join(this.directory, 'coordinator');
+  }
+
   private get endpoint(): string {
     return `127.0.0.1:${this.grpcPort}`;
   }
 
   /** A client of the coordinator as the principal with this role. */
   as(role: Role): WritClient {
-    const client = connectWrit({ endpoint: this.endpoint, token: this.tokenOf(role) });
-    this.clients.push(client);
+    const client = this.clients.get(role) ?? connectWrit({ endpoint: this.endpoint, token: this.tokenOf(role) });
+    this.clients.set(role, client);
     return client;
   }
 
@@ -160,10 +165,44 @@ export class Stage {
     return sendJson(new URL(`/${path}`, this.targetUrl), 'GET', headers);
   }
 
-  /** Ends everything. Safe to repeat, also after a start that failed half-way. */
-  async close(): Promise<void> {
-    for (const client of this.clients) client.close();
+  /** Runs a command of the `writ` CLI, as one would by hand beside the coordinator's data directory. */
+  command(name: string, [program = '', ...args]: readonly string[]): Promise<{ readonly ending: string; readonly output: string }> {
+    return this.processes.run({
+      name: `writ ${name}`,
+      program,
+      args,
+      environment: { WRIT_ENDPOINT: this.endpoint, WRIT_DATA_DIR: this.dataDir },
+    });
+  }
+
+  /** Asks the services to end, and waits until they have. */
+  async endServices(): Promise<void> {
+    await Promise.all(this.services().map((child) => child.end()));
+  }
+
+  /** How the services ended. */
+  endings(): readonly (string | undefined)[] {
+    return this.services().map((child) => child.ending);
+  }
+
+  /** What a service that ended unexpectedly had to say. */
+  async trouble(): Promise<string> {
+    const ended = this.services().filter((child) => child.ending !== undefined && child.ending !== 'SIGKILL');
+    const said = await Promise.all(ended.map(async (child) => `${child.name} has ended: ${child.ending}\n${await child.logTail()}`));
+    return said.join('\n');
+  }
+
+  /** Ends everything, however far `story`, which plays here, has come. Safe to repeat. */
+  async close(story: Promise<unknown>): Promise<void> {
+    for (const client of this.clients.values()) client.close();
+    await this.processes.endChildren();
+    // With nobody left to answer it fails soon; a Postgres in the middle of its start is let finish that, to be found.
+    await story.catch(() => undefined);
     await this.processes.end();
+  }
+
+  private services(): readonly Child[] {
+    return [this.coordinatorChild, this.targetChild].filter((child) => child !== undefined);
   }
 
   // ------------------------------------------------------------------------------------------------------ the parts
@@ -176,6 +215,7 @@ export class Stage {
 
   private async startTarget(databaseUrl: string): Promise<Child> {
     const child = await this.processes.start({ name: 'target service', program: './target-service.js' });
+    this.targetChild = child;
     const config: TargetConfig = { databaseUrl, coordinator: this.endpoint, token: this.tokenOf('target'), runKey: this.runKey };
     this.targetUrl = (await child.configure<TargetReady>(config)).url;
     return child;
@@ -195,15 +235,14 @@ export class Stage {
   }
 
   private async launchCoordinator(): Promise<void> {
-    const dataDir = join(this.directory, 'coordinator');
     const child = await this.processes.start({
       name: 'coordinator',
       program: '../../main.js',
-      environment: { WRIT_GRPC_PORT: String(this.grpcPort), WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: dataDir },
+      environment: { WRIT_GRPC_PORT: String(this.grpcPort), WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: this.dataDir },
     });
     this.coordinatorChild = child;
     readyForm.parse(await child.nextLine<unknown>());
-    this.tokens = tokensForm.parse(JSON.parse(await readFile(join(dataDir, 'dev-tokens.json'), 'utf8')));
+    this.tokens = tokensForm.parse(JSON.parse(await readFile(join(this.dataDir, 'dev-tokens.json'), 'utf8')));
   }
 
   private tokenOf(role: Role): string {

@@ -38,7 +38,10 @@ export interface AcquireCommand {
   readonly idempotencyKey: string;
   readonly fingerprint: string;
   readonly purpose: string;
+  /** The caller's correlation id, if it gave one. */
   readonly requestIds: readonly string[];
+  /** By which a refusal is found as well: the call's own id. */
+  readonly callId: string;
   /** Random; used if this call makes a lease. */
   readonly freshLeaseId: string;
 }
@@ -332,7 +335,7 @@ function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Ref
     {
       runId: command.runId,
       resources: [...new Set(command.request.entries.map((entry) => entry.resource))],
-      requestIds: command.requestIds,
+      requestIds: [...new Set([...command.requestIds, command.callId])].filter((id) => id !== ''),
     },
   );
 }

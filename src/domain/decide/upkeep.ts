@@ -85,9 +85,15 @@ export function decideRecordDenials(
     {
       resources: [...new Set(denials.map((denial) => denial.resource))],
       requestIds,
-      runId: denials.length === 1 ? (denials[0]?.runId ?? '') : '',
+      runId: oneRun(denials),
     },
   );
+}
+
+/** The run all denials are about; empty when they are about several. */
+function oneRun(denials: readonly DenialCount[]): string {
+  const runs = new Set(denials.map((denial) => denial.runId));
+  return runs.size === 1 ? (denials[0]?.runId ?? '') : '';
 }
 
 export function decideNoteUnmatched(decision: Decision, counts: readonly { resource: string; times: number }[]): void {
