@@ -91,6 +91,7 @@ class ComposedCoordinator implements Coordinator {
   readonly #grpcServer: GrpcServer;
   readonly #httpServer: HttpServer;
   readonly #database: Database;
+  readonly #entries: TokenEntry[] = [];
   #authenticator: Authenticator | null = null;
   #blockerKey: Uint8Array = new Uint8Array();
   #store: Store | null = null;
@@ -134,6 +135,7 @@ class ComposedCoordinator implements Coordinator {
   #components(): Component[] {
     const { host, grpcPort, httpPort } = this.#config;
     return [
+      { name: 'tokens file', start: () => this.#readTokensFile(), stop: async () => undefined },
       {
         name: 'ports',
         start: async () => {
@@ -152,18 +154,24 @@ class ComposedCoordinator implements Coordinator {
     ];
   }
 
+  async #readTokensFile(): Promise<void> {
+    const { tokensFile } = this.#config;
+    if (tokensFile === null) return;
+    this.#entries.push(...(await readTokensFile(tokensFile)));
+    this.tokensFile = tokensFile;
+  }
+
   async #loadTokens(): Promise<void> {
-    const { tokensFile, databaseUrl, dataDir } = this.#config;
+    const { databaseUrl, dataDir } = this.#config;
+    // The embedded database makes it with what it needs; with another one it is for the witness and keys.
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    const entries: TokenEntry[] = tokensFile === null ? [] : await readTokensFile(tokensFile);
-    this.tokensFile = tokensFile ?? '';
     if (databaseUrl === null) {
       const dev = await ensureDevTokens(dataDir);
-      entries.push(...dev.entries);
+      this.#entries.push(...dev.entries);
       this.tokensFile = dev.path;
     }
-    this.#authenticator = createAuthenticator(entries);
-    this.#blockerKey = makeBlockerKey(entries);
+    this.#authenticator = createAuthenticator(this.#entries);
+    this.#blockerKey = makeBlockerKey(this.#entries);
   }
 
   #openStore(): void {

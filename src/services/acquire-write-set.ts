@@ -4,9 +4,9 @@ import {
   ATTACHED_FOR,
   decideAcquire,
   describeWaiting,
-  endedWaiting,
   previewAcquire,
 } from '../domain/decide/acquire.js';
+import { endedWaiting } from '../domain/decide/acquire-refusals.js';
 import { Decision } from '../domain/decide/decision.js';
 import { runNotFound } from '../domain/decide/run-guard.js';
 import type { Lease } from '../domain/lease.js';

@@ -47,7 +47,7 @@ async function setUp(dataDir: string): Promise<CoordinatorProcess> {
 test(`P8: ${KILLS} kills of the coordinator at random instants under load lose nothing acknowledged`, async () => {
   const seed = Number(process.env.WRIT_SEED ?? Math.floor(Math.random() * 1e9));
   const next = random(seed);
-  const dataDir = await makeTestDirectory('kill-coordinator');
+  const dataDir = await makeTestDirectory('killcoordinator');
   let coordinator = await setUp(dataDir);
   let answers = 0;
   for (let round = 0; round < KILLS; round += 1) {
@@ -70,7 +70,7 @@ test(`P8: ${KILLS} kills of the coordinator at random instants under load lose n
 test(`P8: ${KILLS} kills of Postgres at random instants under load lose nothing acknowledged; the coordinator recovers without a restart`, async () => {
   const seed = Number(process.env.WRIT_SEED ?? Math.floor(Math.random() * 1e9));
   const next = random(seed);
-  const dataDir = await makeTestDirectory('kill-postgres');
+  const dataDir = await makeTestDirectory('killpostgres');
   const coordinator = await setUp(dataDir);
   last = coordinator;
   let answers = 0;

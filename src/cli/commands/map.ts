@@ -217,7 +217,7 @@ function registerApply(map: Command, cli: Cli): void {
     .option('--dry-run', 'preview only');
   action<ApplyOptions>(apply, cli, async ({ out, options, args: [path = ''], client }) => {
     const files = await readMapFiles(cli, path);
-    const { map: compiled, problems } = checkConflictMapText(files);
+    const { map: compiled, problems } = checkConflictMapText(files.files);
     if (compiled === undefined) {
       if (out.json) out.result({ valid: false, problems }, () => undefined);
       else showProblems(out, problems, (text) => out.note(text));

@@ -1,13 +1,11 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
-import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { KeyBinding } from '../key-binding.js';
 import { endsAt, isPast, type Lease } from '../lease.js';
 import type { Lock } from '../locks.js';
 import {
   type Asker,
-  blockerOf,
   holdersInTheWay,
   MAX_BLOCKERS,
   type Obstacle,
@@ -15,12 +13,23 @@ import {
   waitChain,
   waitersAhead,
 } from '../obstacles.js';
-import { type Refusal, refuse } from '../refusal.js';
+import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
+import {
+  alreadyHeld,
+  deadlock,
+  endedWaiting,
+  gone,
+  held,
+  limitRefusal,
+  notYet,
+  waiterLimit,
+} from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { endPastLeases } from './ending.js';
 import { enforcedLocks, entriesWithToken, grantTimes } from './granting.js';
+import { keyReused } from './idempotency.js';
 import { ownRun, runRefusal } from './run-guard.js';
 
 /** How long a place in the queue outlives the last sign of its caller. */
@@ -265,11 +274,11 @@ function concerning(command: AcquireCommand, lease: Lease) {
 /** The same key again: the same lease, the same place, or how it ended (P6). */
 function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding): AcquireDecision {
   if (binding.use === 'tombstone') {
-    return ended('The run released this key before anything was granted by it.');
+    return { kind: 'refusal', refusal: gone('The run released this key before anything was granted by it.') };
   }
   if (binding.fingerprint !== command.fingerprint) throw keyReused(command.idempotencyKey);
   const lease = decision.lease(binding.leaseId);
-  if (lease === undefined) return ended('What was granted by this key ended long ago.');
+  if (lease === undefined) return { kind: 'refusal', refusal: gone('What was granted by this key ended long ago.') };
   if (lease.state === 'active') return repeatActive(decision, lease);
   if (lease.state === 'waiting') return reattach(decision, lease);
   if (lease.grantedAt !== null) return { kind: 'lease', leaseId: lease.leaseId };
@@ -349,103 +358,6 @@ function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
   );
 }
 
-export function keyReused(key: string): Fault {
-  return new Fault(
-    'already_exists',
-    'IDEMPOTENCY_KEY_REUSED',
-    `The idempotency key ${JSON.stringify(key)} was used with another request. Use a new key for a new request.`,
-    { metadata: { idempotency_key: key } },
-  );
-}
-
-function ended(message: string): AcquireDecision {
-  return { kind: 'refusal', refusal: refuse('ended', message, ASK_ANEW) };
-}
-
-const ASK_ANEW = { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false };
-
-/** How a waiting request ended without a grant, as its run is told. */
-export function endedWaiting(lease: Lease | undefined): Refusal {
-  switch (lease?.endReason) {
-    case 'timed_out':
-      return refuse('wait_timeout', 'The wait ended before the locks were free.', {
-        action: 'Ask anew with a new idempotency key, or with a longer wait.',
-        who: 'runner',
-        retryable: true,
-      });
-    case 'run_stopped':
-    case 'run_ended':
-      return refuse('run_ended', 'The run ended while the request waited.', {
-        action: 'Create a new run with its own contract.',
-        who: 'runner',
-        retryable: false,
-      });
-    case 'withdrawn':
-      return refuse(
-        'ended',
-        'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.',
-        ASK_ANEW,
-      );
-    case 'revoked':
-      return refuse('ended', 'An operator ended the waiting request.', ASK_ANEW);
-    default:
-      return refuse(
-        'ended',
-        'The waiting request was decided again, on a changed map or contract, and refused.',
-        ASK_ANEW,
-      );
-  }
-}
-
-function notYet(notBefore: Micros, now: Micros): Refusal {
-  return refuse(
-    'lock_delay',
-    'The resource set cannot be had before its start time.',
-    { action: 'Ask again after the start time.', who: 'runner', retryable: true },
-    { retryAfter: notBefore - now },
-  );
-}
-
-function limitRefusal(decision: Decision, run: Run): Refusal | null {
-  const { state, bounds } = decision;
-  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases)
-    return limit('live leases of the namespace', bounds.maxLeases, 'operator');
-  let own = 0;
-  for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
-  if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
-  return null;
-}
-
-function waiterLimit(decision: Decision, run: Run): Refusal | null {
-  const { state, bounds } = decision;
-  if (state.waitingLeases >= bounds.maxWaiters)
-    return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
-  let own = 0;
-  for (const holder of state.leasesOfRun.holders(run.runId))
-    if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
-  return own >= bounds.maxWaitersPerRun
-    ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner')
-    : null;
-}
-
-function limit(what: string, bound: number, who: string): Refusal {
-  return refuse('limit', `The bound on ${what} is met: ${bound}.`, {
-    action: 'Release what is not needed, then ask again.',
-    who,
-    retryable: true,
-  });
-}
-
-function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
-  const blocker = blockerOf(own, writeSet.entries);
-  return refuse(
-    'already_held',
-    `Another lease of the same run holds ${JSON.stringify(blocker.resource)}.`,
-    { action: 'Use that lease, or release it first.', who: 'runner', retryable: false },
-    { resource: blocker.requestedResource, blockers: [blocker] },
-  );
-}
-
 function heldRefusal(
   decision: Decision,
   command: AcquireCommand,
@@ -454,31 +366,6 @@ function heldRefusal(
   obstacles: readonly Obstacle[],
 ): Refusal {
   return held(writeSet.entries, obstacles, decision.now, grantableNow(decision, command, run));
-}
-
-function held(
-  entries: readonly { readonly resource: string; readonly impliedBy: string }[],
-  obstacles: readonly Obstacle[],
-  now: Micros,
-  grantable: readonly RequestedEntry[],
-): Refusal {
-  const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
-  const first = blockers[0];
-  const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
-  const by = first?.rule ? ` (by rule ${first.rule})` : '';
-  const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
-  return refuse(
-    'held',
-    first === undefined
-      ? 'Nothing stands in the way.'
-      : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
-    {
-      action: 'Wait (set wait), ask again later, or ask for the grantable part.',
-      who: first?.resolver || 'runner',
-      retryable: true,
-    },
-    { resource: first?.requestedResource ?? '', blockers, grantable, retryAfter: latest > now ? latest - now : null },
-  );
 }
 
 /** The requested entries that could be granted one by one now; none for a request of one entry. */
@@ -495,17 +382,4 @@ function grantableNow(decision: Decision, command: AcquireCommand, run: Run): Re
     );
     return alone.ok && obstaclesNow(decision, enforcedLocks(alone.writeSet), asker).length === 0;
   });
-}
-
-function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
-  return refuse(
-    'deadlock',
-    `Waiting would close a cycle of ${cycle.length - 1} runs that wait for each other; ${heldBy.message}`,
-    {
-      action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
-      who: 'runner',
-      retryable: true,
-    },
-    { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
-  );
 }

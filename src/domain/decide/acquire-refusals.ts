@@ -1,0 +1,135 @@
+import type { ExpandedWriteSet } from '../conflict-map/index.js';
+import type { RequestedEntry } from '../entry.js';
+import type { Lease } from '../lease.js';
+import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
+import { type Refusal, refuse } from '../refusal.js';
+import type { Run } from '../run.js';
+import type { Micros } from '../time.js';
+import type { Decision } from './decision.js';
+
+/** A repeated call by a key whose lease or place is gone. */
+export function gone(message: string): Refusal {
+  return refuse('ended', message, ASK_ANEW);
+}
+
+const ASK_ANEW = { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false };
+
+/** How a waiting request ended without a grant, as its run is told. */
+export function endedWaiting(lease: Lease | undefined): Refusal {
+  switch (lease?.endReason) {
+    case 'timed_out':
+      return refuse('wait_timeout', 'The wait ended before the locks were free.', {
+        action: 'Ask anew with a new idempotency key, or with a longer wait.',
+        who: 'runner',
+        retryable: true,
+      });
+    case 'run_stopped':
+    case 'run_ended':
+      return refuse('run_ended', 'The run ended while the request waited.', {
+        action: 'Create a new run with its own contract.',
+        who: 'runner',
+        retryable: false,
+      });
+    case 'withdrawn':
+      return refuse(
+        'ended',
+        'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.',
+        ASK_ANEW,
+      );
+    case 'revoked':
+      return refuse('ended', 'An operator ended the waiting request.', ASK_ANEW);
+    default:
+      return refuse(
+        'ended',
+        'The waiting request was decided again, on a changed map or contract, and refused.',
+        ASK_ANEW,
+      );
+  }
+}
+
+export function notYet(notBefore: Micros, now: Micros): Refusal {
+  return refuse(
+    'lock_delay',
+    'The resource set cannot be had before its start time.',
+    { action: 'Ask again after the start time.', who: 'runner', retryable: true },
+    { retryAfter: notBefore - now },
+  );
+}
+
+export function limitRefusal(decision: Decision, run: Run): Refusal | null {
+  const { state, bounds } = decision;
+  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases)
+    return limit('live leases of the namespace', bounds.maxLeases, 'operator');
+  let own = 0;
+  for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
+  if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
+  return null;
+}
+
+export function waiterLimit(decision: Decision, run: Run): Refusal | null {
+  const { state, bounds } = decision;
+  if (state.waitingLeases >= bounds.maxWaiters)
+    return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
+  let own = 0;
+  for (const holder of state.leasesOfRun.holders(run.runId))
+    if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
+  return own >= bounds.maxWaitersPerRun
+    ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner')
+    : null;
+}
+
+function limit(what: string, bound: number, who: string): Refusal {
+  return refuse('limit', `The bound on ${what} is met: ${bound}.`, {
+    action: 'Release what is not needed, then ask again.',
+    who,
+    retryable: true,
+  });
+}
+
+export function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
+  const blocker = blockerOf(own, writeSet.entries);
+  return refuse(
+    'already_held',
+    `Another lease of the same run holds ${JSON.stringify(blocker.resource)}.`,
+    { action: 'Use that lease, or release it first.', who: 'runner', retryable: false },
+    { resource: blocker.requestedResource, blockers: [blocker] },
+  );
+}
+
+export function held(
+  entries: readonly { readonly resource: string; readonly impliedBy: string }[],
+  obstacles: readonly Obstacle[],
+  now: Micros,
+  grantable: readonly RequestedEntry[],
+): Refusal {
+  const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
+  const first = blockers[0];
+  const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
+  const by = first?.rule ? ` (by rule ${first.rule})` : '';
+  const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
+  return refuse(
+    'held',
+    first === undefined
+      ? 'Nothing stands in the way.'
+      : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
+    {
+      action: 'Wait (set wait), ask again later, or ask for the grantable part.',
+      who: first?.resolver || 'runner',
+      retryable: true,
+    },
+    { resource: first?.requestedResource ?? '', blockers, grantable, retryAfter: latest > now ? latest - now : null },
+  );
+}
+
+export function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
+  return refuse(
+    'deadlock',
+    `Waiting would close a cycle of ${cycle.length - 1} runs that wait for each other; ${heldBy.message}`,
+    {
+      action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
+      who: 'runner',
+      retryable: true,
+    },
+    { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
+  );
+}
