@@ -30,9 +30,9 @@ import { HttpServer, type Readiness } from './transports/http/server.js';
 /**
  * The composition root: puts the coordinator together, starts it and stops it.
  *
- * Order of the start: ports (so that a second coordinator on the same ports fails before it touches
- * anything), database, tokens, store, services, calls. Order of the stop: calls are drained, services,
- * store, database, and the ports last, so that /readyz can say why nothing is served.
+ * Order of the start: the tokens file, ports (so that a second coordinator on the same ports fails
+ * before it touches anything), database, tokens, store, services, calls. Order of the stop: calls are
+ * drained, then services, store, database, and /readyz last, which says meanwhile why nothing is served.
  *
  * As a program it prints one JSON line on stdout when it is ready and ends with one of the codes of
  * `EXIT` in platform/lifecycle.ts. After `kill -9` the embedded Postgres lives on; the next start

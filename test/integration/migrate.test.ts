@@ -32,7 +32,8 @@ describe('migrate', () => {
 
   it('puts everything into its own schema', async () => {
     await migrate(database.url, { log });
-    const { rows } = await pool.query(`SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
+    const { rows } =
+      await pool.query(`SELECT nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace
       WHERE nspname !~ '^pg_' AND nspname NOT IN ('information_schema', 'writ')`);
     expect(rows).toEqual([]);
   });

@@ -1,14 +1,28 @@
-import { setTimeout as pause } from 'node:timers/promises';
 import { randomBytes } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { migrate } from '../../src/storage/postgres/migrate.js';
 import { LOCK_CLASS, lockKey } from '../../src/storage/postgres/gate.js';
+import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore, type PostgresStoreOptions } from '../../src/storage/postgres/postgres-store.js';
 import { type Head, type Store, StoreError } from '../../src/storage/store.js';
-import { createTestDatabase, type PrivatePostgres, startPrivatePostgres, type TestDatabase } from '../support/postgres.js';
-import { headAfter, sampleBatch, sampleEnded, sampleEntry, sampleEvents, sampleKey, sampleLease, sampleRun } from '../support/sample-records.js';
-import { storeConformance, type StoreUnderTest } from './store-conformance.js';
+import {
+  createTestDatabase,
+  type PrivatePostgres,
+  startPrivatePostgres,
+  type TestDatabase,
+} from '../support/postgres.js';
+import {
+  headAfter,
+  sampleBatch,
+  sampleEnded,
+  sampleEntry,
+  sampleEvents,
+  sampleKey,
+  sampleLease,
+  sampleRun,
+} from '../support/sample-records.js';
+import { type StoreUnderTest, storeConformance } from './store-conformance.js';
 
 const log = (): void => undefined;
 
@@ -143,7 +157,10 @@ describe('postgres store', () => {
     expect((await exclusive)?.outcome).toBe('appended');
     await raw.query('BEGIN');
     await raw.query('SELECT pg_advisory_xact_lock($1, $2)', [LOCK_CLASS, lockKey(namespace)]);
-    expect(await store.append(sampleBatch(namespace, head))).toMatchObject({ outcome: 'busy', gate: { head: { revision: 3 } } });
+    expect(await store.append(sampleBatch(namespace, head))).toMatchObject({
+      outcome: 'busy',
+      gate: { head: { revision: 3 } },
+    });
   });
 
   it('appends exclusively although others wait to do the same', async () => {
@@ -265,11 +282,17 @@ describe('postgres store', () => {
   it('bad_data for what text cannot hold or an index cannot, bug for what breaks an invariant', async () => {
     await open();
     const half = sampleEvents(namespace, head, 1, { actor: 'half a pair: \ud83d' });
-    await expect(store.append(sampleBatch(namespace, head, { events: half }))).rejects.toMatchObject({ kind: 'bad_data' });
+    await expect(store.append(sampleBatch(namespace, head, { events: half }))).rejects.toMatchObject({
+      kind: 'bad_data',
+    });
     const long = sampleKey({ key: randomBytes(4_000).toString('hex') });
-    await expect(store.append(sampleBatch(namespace, head, { keys: [long] }))).rejects.toMatchObject({ kind: 'bad_data' });
+    await expect(store.append(sampleBatch(namespace, head, { keys: [long] }))).rejects.toMatchObject({
+      kind: 'bad_data',
+    });
     const noToken = sampleLease({ entries: [sampleEntry({ token: Number.NaN })] });
-    await expect(store.append(sampleBatch(namespace, head, { leases: [noToken] }))).rejects.toMatchObject({ kind: 'bad_data' });
+    await expect(store.append(sampleBatch(namespace, head, { leases: [noToken] }))).rejects.toMatchObject({
+      kind: 'bad_data',
+    });
     const past = sampleLease({ expiresAt: 9, maxExpiresAt: 8 });
     await expect(store.append(sampleBatch(namespace, head, { leases: [past] }))).rejects.toMatchObject({
       kind: 'bug',
@@ -359,7 +382,9 @@ describe('postgres store', () => {
     expect(loaded).toEqual(leases);
   });
 
-  it('with an old snapshot held open, only rows that were replaced are left behind (F25)', { timeout: 60_000 }, async () => {
+  it('with an old snapshot held open, only rows that were replaced are left behind (F25)', {
+    timeout: 60_000,
+  }, async () => {
     await open();
     await raw.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     await raw.query('SELECT count(*) FROM writ.event');
@@ -405,15 +430,22 @@ async function tableStatistics(client: pg.Client): Promise<Record<string, TableS
     `SELECT relname, n_tup_upd AS updated, n_tup_hot_upd AS hot, n_dead_tup AS dead FROM pg_stat_all_tables
      WHERE schemaname = 'writ' ORDER BY relname`,
   );
-  const numbers = rows.map((row) => [row.relname, { updated: Number(row.updated), hot: Number(row.hot), dead: Number(row.dead) }]);
+  const numbers = rows.map((row) => [
+    row.relname,
+    { updated: Number(row.updated), hot: Number(row.hot), dead: Number(row.dead) },
+  ]);
   return Object.fromEntries(numbers) as Record<string, TableStatistics>;
 }
 
 /** An error with its causes and all properties, as a careless logger would write it. */
 function inspectDeeply(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const properties = Object.getOwnPropertyNames(error).map((name) => String((error as unknown as Record<string, unknown>)[name]));
-  return [error.message, error.stack, ...properties, error.cause === undefined ? '' : inspectDeeply(error.cause)].join('\n');
+  const properties = Object.getOwnPropertyNames(error).map((name) =>
+    String((error as unknown as Record<string, unknown>)[name]),
+  );
+  return [error.message, error.stack, ...properties, error.cause === undefined ? '' : inspectDeeply(error.cause)].join(
+    '\n',
+  );
 }
 
 describe('postgres store on a server that comes and goes', { timeout: 90_000 }, () => {
@@ -458,7 +490,10 @@ describe('postgres store on a server that comes and goes', { timeout: 90_000 }, 
       })().catch((error: unknown) => error);
       await pause(100 + 50 * round);
       await server.kill9();
-      expect(await load).toMatchObject({ name: 'StoreError', kind: expect.stringMatching(/unknown_outcome|unavailable/) });
+      expect(await load).toMatchObject({
+        name: 'StoreError',
+        kind: expect.stringMatching(/unknown_outcome|unavailable/),
+      });
       running = false;
       await expect(store.append(sampleBatch(namespace, head))).rejects.toMatchObject({ name: 'StoreError' });
       await server.restart();
@@ -504,7 +539,10 @@ describe('postgres store on a server that comes and goes', { timeout: 90_000 }, 
           expect(await store.readEvent(namespace, headAfter(batch.events).revision)).not.toBeNull();
         }
       }
-      expect(outcome).toMatchObject({ kind: 'unknown_outcome', message: expect.stringContaining('synchronous replication') });
+      expect(outcome).toMatchObject({
+        kind: 'unknown_outcome',
+        message: expect.stringContaining('synchronous replication'),
+      });
     } finally {
       await standby('');
       await admin.end();

@@ -3,7 +3,14 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { Lease } from '../../src/domain/lease.js';
 import type { Run } from '../../src/domain/run.js';
 import { SECOND } from '../../src/domain/time.js';
-import type { AppendBatch, AppendResult, EventRecord, Head, Store, UnmatchedResource } from '../../src/storage/store.js';
+import type {
+  AppendBatch,
+  AppendResult,
+  EventRecord,
+  Head,
+  Store,
+  UnmatchedResource,
+} from '../../src/storage/store.js';
 import {
   headAfter,
   SAMPLE_TIME,
@@ -115,7 +122,10 @@ function appendTests(use: Use): void {
     'keeps every column of every event, exactly',
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);
-      const body = JSON.stringify({ text: 'quote " backslash \\ newline \n é 😀 \u2028', nested: { deep: ['x', 1.5, null] } });
+      const body = JSON.stringify({
+        text: 'quote " backslash \\ newline \n é 😀 \u2028',
+        nested: { deep: ['x', 1.5, null] },
+      });
       const events = sampleEvents(namespace, head, 2, {
         time: Number.MAX_SAFE_INTEGER,
         bodyVersion: 7,
@@ -194,7 +204,7 @@ function appendTests(use: Use): void {
   );
 
   it(
-    'reports a clock that never goes back over one namespace, and is not the head\'s',
+    "reports a clock that never goes back over one namespace, and is not the head's",
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);
       const before = await store.readGate(namespace);
@@ -235,11 +245,17 @@ function refusalTests(use: Use): void {
     'stale: another revision, another hash, a namespace that does not exist',
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);
-      for (const wrong of [{ ...head, hash: sampleHash('other') }, { ...head, revision: 2 }]) {
+      for (const wrong of [
+        { ...head, hash: sampleHash('other') },
+        { ...head, revision: 2 },
+      ]) {
         expect(await store.append(fullBatch(namespace, wrong))).toMatchObject({ outcome: 'stale', gate: { head } });
       }
       await expectUnchanged(store, namespace, head);
-      expect(await store.append(fullBatch(newNamespace(), head))).toMatchObject({ outcome: 'stale', gate: { head: null } });
+      expect(await store.append(fullBatch(newNamespace(), head))).toMatchObject({
+        outcome: 'stale',
+        gate: { head: null },
+      });
     }),
   );
 
@@ -283,7 +299,10 @@ function refusalTests(use: Use): void {
     'known_keys: a key taken to be new is bound, and its binding comes with the answer (P6)',
     use(async ({ store }) => {
       const bound = sampleKey({ key: 'bound', leaseId: 'lease-7' });
-      const [namespace, head] = await createNamespace(store, { keys: [bound], newKeys: [{ scope: bound.scope, key: 'bound' }] });
+      const [namespace, head] = await createNamespace(store, {
+        keys: [bound],
+        newKeys: [{ scope: bound.scope, key: 'bound' }],
+      });
       const newKeys = [
         { scope: bound.scope, key: 'bound' },
         { scope: bound.scope, key: 'key-of-refused' },
@@ -306,7 +325,9 @@ function refusalTests(use: Use): void {
       const identity = { ...gate.identity, timeline: 99 };
       const stale = { ...head, revision: 2 };
       const faults = { newKeys: [key], reliedOnAsPast: gate.now * 2 };
-      expect(await store.append(fullBatch(namespace, stale, { ...faults, identity }))).toMatchObject({ outcome: 'identity' });
+      expect(await store.append(fullBatch(namespace, stale, { ...faults, identity }))).toMatchObject({
+        outcome: 'identity',
+      });
       expect(await store.append(fullBatch(namespace, stale, faults))).toMatchObject({ outcome: 'stale' });
       expect(await store.append(fullBatch(namespace, head, faults))).toMatchObject({ outcome: 'known_keys' });
       const late = { ...faults, newKeys: [] };
@@ -457,14 +478,16 @@ function logTests(use: Use): void {
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);
       const plain = sampleEvents(namespace, head, 12);
-      const events = plain.map((event, i): EventRecord => ({
-        ...event,
-        kind: i % 3 === 0 ? 'lease_ended' : 'lease_granted',
-        runId: i % 2 === 0 ? 'run-a' : 'run-b',
-        leaseId: `lease-${i % 4}`,
-        resources: i % 4 === 1 ? ['release/prod-eu', `dns/${i}`] : [`dns/${i}`],
-        requestIds: i === 5 || i === 7 ? ['req-x', `req-${i}`, 'req-x'] : [],
-      }));
+      const events = plain.map(
+        (event, i): EventRecord => ({
+          ...event,
+          kind: i % 3 === 0 ? 'lease_ended' : 'lease_granted',
+          runId: i % 2 === 0 ? 'run-a' : 'run-b',
+          leaseId: `lease-${i % 4}`,
+          resources: i % 4 === 1 ? ['release/prod-eu', `dns/${i}`] : [`dns/${i}`],
+          requestIds: i === 5 || i === 7 ? ['req-x', `req-${i}`, 'req-x'] : [],
+        }),
+      );
       await append(store, sampleBatch(namespace, head, { events }));
       const all = await wholeLog(store, namespace);
       const find = (filter: Omit<Parameters<Store['listEvents']>[1], 'limit'>, limit = 100) =>
@@ -473,11 +496,15 @@ function logTests(use: Use): void {
       expect(await find({})).toEqual(all);
       expect(await find({ newestFirst: true }, 3)).toEqual(all.slice(-3).reverse());
       expect(await find({ runId: 'run-a' })).toEqual(where((e) => e.runId === 'run-a'));
-      expect(await find({ leaseId: 'lease-3', newestFirst: true })).toEqual(where((e) => e.leaseId === 'lease-3').reverse());
+      expect(await find({ leaseId: 'lease-3', newestFirst: true })).toEqual(
+        where((e) => e.leaseId === 'lease-3').reverse(),
+      );
       const withResource = where((e) => e.resources.includes('release/prod-eu'));
       expect(withResource).toHaveLength(3);
       expect(await find({ resource: 'release/prod-eu' })).toEqual(withResource);
-      expect(await find({ resource: 'release/prod-eu', newestFirst: true }, 2)).toEqual(withResource.slice(1).reverse());
+      expect(await find({ resource: 'release/prod-eu', newestFirst: true }, 2)).toEqual(
+        withResource.slice(1).reverse(),
+      );
       expect(await find({ resource: 'release' })).toEqual([]);
       expect(await find({ kinds: ['lease_ended', 'namespace_created'] })).toEqual(
         where((e) => e.kind === 'lease_ended' || e.kind === 'namespace_created'),
@@ -490,7 +517,9 @@ function logTests(use: Use): void {
         where((e) => e.kind === 'lease_granted' && e.revision > 3 && e.revision < 9).reverse(),
       );
       expect(await find({ runId: 'run-b', resource: 'release/prod-eu', kinds: ['lease_granted'] }, 1)).toEqual(
-        where((e) => e.runId === 'run-b' && e.resources.includes('release/prod-eu') && e.kind === 'lease_granted').slice(0, 1),
+        where(
+          (e) => e.runId === 'run-b' && e.resources.includes('release/prod-eu') && e.kind === 'lease_granted',
+        ).slice(0, 1),
       );
       expect(await store.listEvents(newNamespace(), { resource: 'x', limit: 5 })).toEqual([]);
     }),
@@ -553,7 +582,10 @@ function projectionTests(use: Use): void {
       const leases = [active, waiter, taskWaiter, setWaiter, ended];
       const [namespace] = await createNamespace(store, { leases });
       const second = (await under.another()) ?? store;
-      const found = await second.loadLeases(namespace, leases.map((lease) => lease.leaseId));
+      const found = await second.loadLeases(
+        namespace,
+        leases.map((lease) => lease.leaseId),
+      );
       expect(byId(found.records)).toEqual(byId(leases));
       const snapshot = await second.loadSnapshot(namespace);
       expect(byId(snapshot?.leases ?? [])).toEqual(byId(leases.filter((lease) => lease !== ended)));
@@ -566,10 +598,25 @@ function projectionTests(use: Use): void {
     use(async ({ store }) => {
       const runs = [
         sampleRun({ runId: 'run-a' }),
-        sampleRun({ runId: 'run-b', state: 'blocked', blockCause: 'database_changed', stateReason: 'ü', allowed: [], escalation: [] }),
-        sampleRun({ runId: 'run-c', state: 'stopped', endedAt: SAMPLE_TIME + 1, allowed: [{ pattern: '{any...}', actions: ['a', 'b'] }] }),
+        sampleRun({
+          runId: 'run-b',
+          state: 'blocked',
+          blockCause: 'database_changed',
+          stateReason: 'ü',
+          allowed: [],
+          escalation: [],
+        }),
+        sampleRun({
+          runId: 'run-c',
+          state: 'stopped',
+          endedAt: SAMPLE_TIME + 1,
+          allowed: [{ pattern: '{any...}', actions: ['a', 'b'] }],
+        }),
       ];
-      const keys = [sampleKey({ key: 'a' }), sampleKey({ scope: 'principal:x', key: 'a', use: 'stop_runs', runId: '', leaseId: '' })];
+      const keys = [
+        sampleKey({ key: 'a' }),
+        sampleKey({ scope: 'principal:x', key: 'a', use: 'stop_runs', runId: '', leaseId: '' }),
+      ];
       const unmatched = [{ resource: 'x/y', times: 3, lastSeenAt: SAMPLE_TIME }];
       const mapVersion = sampleMapVersion();
       const [namespace, head] = await createNamespace(store, { runs, keys, unmatched, mapVersion });
@@ -589,11 +636,15 @@ function projectionTests(use: Use): void {
     use(async ({ under, store }) => {
       const active = sampleLease({ leaseId: 'active' });
       const waiter = sampleWaiter({ leaseId: 'waiter' });
-      let [namespace, head] = await createNamespace(store, { leases: [active, waiter], keys: [sampleKey({ use: 'tombstone' })] });
+      let [namespace, head] = await createNamespace(store, {
+        leases: [active, waiter],
+        keys: [sampleKey({ use: 'tombstone' })],
+      });
       const renewed = { ...active, expiresAt: SAMPLE_TIME + 90 * SECOND, progressMarker: 'p2' };
       head = await append(store, sampleBatch(namespace, head, { leases: [renewed] }));
       const second = (await under.another()) ?? store;
-      const load = async (): Promise<Lease[]> => byId((await second.loadLeases(namespace, ['active', 'waiter'])).records);
+      const load = async (): Promise<Lease[]> =>
+        byId((await second.loadLeases(namespace, ['active', 'waiter'])).records);
       expect(await load()).toEqual([renewed, waiter]);
       const reexpanded = { ...renewed, generation: 2, entries: sampleEntries(3, 'reexpanded') };
       const granted = { ...sampleLease({ leaseId: 'waiter' }), idempotencyKey: waiter.idempotencyKey };
@@ -603,7 +654,9 @@ function projectionTests(use: Use): void {
       head = await append(second, sampleBatch(namespace, head, { leases: [ended] }));
       expect(await load()).toEqual([ended, granted]);
       expect((await store.loadSnapshot(namespace))?.leases).toEqual([granted]);
-      expect((await store.loadKeys(namespace, [{ scope: 'run:run-1', key: 'acquire-1' }])).records).toEqual([sampleKey()]);
+      expect((await store.loadKeys(namespace, [{ scope: 'run:run-1', key: 'acquire-1' }])).records).toEqual([
+        sampleKey(),
+      ]);
       if (second !== store) await second.close();
     }),
   );
@@ -649,18 +702,22 @@ class Model {
   readonly #unmatched = new Map<string, UnmatchedResource>();
 
   change(step: number): Partial<AppendBatch> {
-    const leases = [step % 4 === 0 ? sampleWaiter({ leaseId: `lease-${step}` }) : sampleLease({ leaseId: `lease-${step}` })];
+    const leases = [
+      step % 4 === 0 ? sampleWaiter({ leaseId: `lease-${step}` }) : sampleLease({ leaseId: `lease-${step}` }),
+    ];
     const earlier = [...this.#leases.values()].filter((lease) => lease.state !== 'ended');
     earlier.forEach((lease, index) => {
       const turn = (step * 7 + index * 3) % 11;
       if (turn === 0) leases.push(sampleEnded(lease));
       if (turn === 1 && lease.state === 'active') leases.push({ ...lease, expiresAt: (lease.expiresAt ?? 0) + step });
-      if (turn === 2) leases.push({ ...lease, generation: lease.generation + 1, entries: sampleEntries(1 + (step % 5), `${step}`) });
+      if (turn === 2)
+        leases.push({ ...lease, generation: lease.generation + 1, entries: sampleEntries(1 + (step % 5), `${step}`) });
     });
     const runs = step % 5 === 0 ? [sampleRun({ runId: `run-${step}` })] : [];
     const old = this.#runs.get(`run-${step - 12}`);
     if (old !== undefined) runs.push({ ...old, state: 'finished', endedAt: SAMPLE_TIME + step });
-    const unmatched = step % 6 === 0 ? [{ resource: `r-${step % 4}`, times: step, lastSeenAt: SAMPLE_TIME + step }] : [];
+    const unmatched =
+      step % 6 === 0 ? [{ resource: `r-${step % 4}`, times: step, lastSeenAt: SAMPLE_TIME + step }] : [];
     for (const lease of leases) this.#leases.set(lease.leaseId, lease);
     for (const run of runs) this.#runs.set(run.runId, run);
     for (const one of unmatched) this.#unmatched.set(one.resource, one);
@@ -774,11 +831,27 @@ function upkeepTests(use: Use): void {
         const lease = sampleLease({ leaseId: `lease-of-${run.runId}`, runId: run.runId });
         return run.endedAt === null ? lease : sampleEnded(lease);
       });
-      const keys = runs.map((run) => sampleKey({ scope: `run:${run.runId}`, runId: run.runId, leaseId: `lease-of-${run.runId}` }));
+      const keys = runs.map((run) =>
+        sampleKey({ scope: `run:${run.runId}`, runId: run.runId, leaseId: `lease-of-${run.runId}` }),
+      );
       const [namespace, head] = await createNamespace(store, { runs, leases, keys });
       const left = async () => [
-        (await store.loadRuns(namespace, runs.map((run) => run.runId))).records.map((run) => run.runId).sort(),
-        (await store.loadLeases(namespace, leases.map((lease) => lease.leaseId))).records.map((lease) => lease.runId).sort(),
+        (
+          await store.loadRuns(
+            namespace,
+            runs.map((run) => run.runId),
+          )
+        ).records
+          .map((run) => run.runId)
+          .sort(),
+        (
+          await store.loadLeases(
+            namespace,
+            leases.map((lease) => lease.leaseId),
+          )
+        ).records
+          .map((lease) => lease.runId)
+          .sort(),
         (await store.loadKeys(namespace, keys)).records.map((binding) => binding.runId).sort(),
       ];
       expect(await store.purge(namespace, SAMPLE_TIME + 1, 10)).toBe(0);
@@ -797,7 +870,14 @@ function upkeepTests(use: Use): void {
       const runs = [sampleRun({ state: 'stopped', endedAt: SAMPLE_TIME })];
       const keys = [
         sampleKey({ scope: 'principal:x', key: 'old', use: 'stop_runs', runId: '', leaseId: '' }),
-        sampleKey({ scope: 'principal:x', key: 'new', use: 'stop_runs', runId: '', leaseId: '', boundAt: SAMPLE_TIME + 9 }),
+        sampleKey({
+          scope: 'principal:x',
+          key: 'new',
+          use: 'stop_runs',
+          runId: '',
+          leaseId: '',
+          boundAt: SAMPLE_TIME + 9,
+        }),
       ];
       const [namespace] = await createNamespace(store, { runs, leases: [sampleLease()], keys });
       expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(0);

@@ -104,7 +104,14 @@ export function sampleWaiter(overrides: Partial<Lease> = {}): Lease {
 
 /** The same lease, ended. */
 export function sampleEnded(lease: Lease, overrides: Partial<Lease> = {}): Lease {
-  return { ...lease, state: 'ended', waiting: null, endReason: 'released', endedAt: SAMPLE_TIME + SECOND, ...overrides };
+  return {
+    ...lease,
+    state: 'ended',
+    waiting: null,
+    endReason: 'released',
+    endedAt: SAMPLE_TIME + SECOND,
+    ...overrides,
+  };
 }
 
 export function sampleRun(overrides: Partial<Run> = {}): Run {

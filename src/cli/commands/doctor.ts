@@ -194,7 +194,7 @@ export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
   const [oldest, newest] = POSTGRES_VERSIONS;
   const on = (name: 'fsync' | 'full_page_writes', value: string) =>
     value === 'on' ? ok(name, value) : wrong(name, `${value}: after a crash the log could have lost what was acknowledged`);
-  const durable = ['on', 'remote_apply', 'remote_write'].includes(row.synchronous_commit);
+  const durable = row.synchronous_commit !== 'off';
   return [
     major >= oldest && major <= newest ? ok('database', `Postgres ${row.version}`) : wrong('database', `Postgres ${row.version}: ${oldest} to ${newest} are supported`),
     String(row.in_recovery) === 'true' ? wrong('primary', 'the server is in recovery: it cannot be written') : ok('primary', 'yes'),

@@ -1,5 +1,12 @@
-import { acquire, connectWrit, kindName, type Lease, RefusedError, type RequestedResource } from '../../clients/runner/index.js';
 import { durationMs, timestampMicros } from '../../clients/common/time.js';
+import {
+  acquire,
+  connectWrit,
+  kindName,
+  type Lease,
+  RefusedError,
+  type RequestedResource,
+} from '../../clients/runner/index.js';
 import type { Refusal } from '../../gen/writ/v1/types.js';
 import { type HttpAnswer, sendJson } from './http.js';
 import { type Running, runProgram } from './program.js';

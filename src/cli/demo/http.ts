@@ -25,7 +25,11 @@ export function sendJson(
         try {
           const text = Buffer.concat(chunks).toString('utf8');
           const json: unknown = text === '' ? {} : JSON.parse(text);
-          resolve({ status: response.statusCode ?? 0, etag: response.headers.etag ?? '', body: json as HttpAnswer['body'] });
+          resolve({
+            status: response.statusCode ?? 0,
+            etag: response.headers.etag ?? '',
+            body: json as HttpAnswer['body'],
+          });
         } catch (error) {
           reject(error);
         }

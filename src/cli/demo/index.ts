@@ -91,10 +91,18 @@ function watchForInterruption(): Interruption {
   });
   happens.catch(() => undefined);
   const onSignal = (signal: NodeJS.Signals) => {
-    interrupt(new Interrupted(`Interrupted by ${signal}. Everything that was started is ended.`, 128 + (SIGNALS[signal as keyof typeof SIGNALS] ?? 0)));
+    interrupt(
+      new Interrupted(
+        `Interrupted by ${signal}. Everything that was started is ended.`,
+        128 + (SIGNALS[signal as keyof typeof SIGNALS] ?? 0),
+      ),
+    );
   };
   const onBrokenPipe = () => interrupt(new Interrupted('Nobody reads this any more.', EXIT.notObserved));
-  const timer = setTimeout(() => interrupt(new Interrupted(`Not done after ${PATIENCE_MS / 1_000} s.`, EXIT.notObserved)), PATIENCE_MS);
+  const timer = setTimeout(
+    () => interrupt(new Interrupted(`Not done after ${PATIENCE_MS / 1_000} s.`, EXIT.notObserved)),
+    PATIENCE_MS,
+  );
   for (const signal of Object.keys(SIGNALS)) process.on(signal, onSignal);
   process.stdout.on('error', onBrokenPipe);
   return {

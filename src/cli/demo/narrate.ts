@@ -12,7 +12,12 @@ export class UnmetExpectation extends Error {
   }
 }
 
-const STYLES = { bold: ['\x1b[1m', '\x1b[22m'], dim: ['\x1b[2m', '\x1b[22m'], green: ['\x1b[32m', '\x1b[39m'], red: ['\x1b[31m', '\x1b[39m'] } as const;
+const STYLES = {
+  bold: ['\x1b[1m', '\x1b[22m'],
+  dim: ['\x1b[2m', '\x1b[22m'],
+  green: ['\x1b[32m', '\x1b[39m'],
+  red: ['\x1b[31m', '\x1b[39m'],
+} as const;
 
 type Style = keyof typeof STYLES;
 
@@ -66,7 +71,11 @@ export class Narrator {
   unmet(error: UnmetExpectation): void {
     this.line('');
     this.wrapped(`  ${this.styled('red', 'EXPECTED')}  `, error.expected, 12);
-    this.wrapped(`  ${this.styled('red', 'SEEN')}      `, JSON.stringify(error.seen, null, 1) ?? String(error.seen), 12);
+    this.wrapped(
+      `  ${this.styled('red', 'SEEN')}      `,
+      JSON.stringify(error.seen, null, 1) ?? String(error.seen),
+      12,
+    );
   }
 
   failed(text: string): void {

@@ -17,7 +17,7 @@ export function gateReason(answer: HttpAnswer, gate: 'guard' | 'coordinator'): s
 
 /** The gates that refused. */
 export function refusedBy(answer: HttpAnswer): readonly string[] {
-  const gates = answer.body['refused_by'];
+  const gates = answer.body.refused_by;
   return Array.isArray(gates) ? gates.map(String) : [];
 }
 

@@ -6,7 +6,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Reply } from './program.js';
-import { identify, type Inventory, isRunning, type StartedProcess, stateOf, tidy } from './tidy.js';
+import { type Inventory, identify, isRunning, type StartedProcess, stateOf, tidy } from './tidy.js';
 
 const POLL_MS = 10;
 const READY_TIMEOUT_MS = 60_000;
@@ -15,7 +15,11 @@ const END_TIMEOUT_MS = 15_000;
 const LOG_TAIL_BYTES = 2_000;
 
 /** Waits for a condition, not for a time. */
-export async function until(what: string, condition: () => Promise<boolean> | boolean, withinMs = 20_000): Promise<void> {
+export async function until(
+  what: string,
+  condition: () => Promise<boolean> | boolean,
+  withinMs = 20_000,
+): Promise<void> {
   const expires = performance.now() + withinMs;
   while (!(await condition())) {
     if (performance.now() > expires) throw new Error(`waited ${withinMs} ms in vain until ${what}`);
@@ -34,6 +38,15 @@ export interface ProgramOptions {
   readonly program: string;
   readonly args?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
+}
+
+/** A program that ran to its end. */
+export interface Ended {
+  /** `exit code 0`, or the signal that ended it. */
+  readonly ending: string;
+  readonly output: string;
+  /** What it wrote to stderr. */
+  readonly complaints: string;
 }
 
 /**
@@ -93,7 +106,7 @@ export class Processes {
   }
 
   /** Runs a program to its end. */
-  async run(options: ProgramOptions): Promise<{ readonly ending: string; readonly output: string }> {
+  async run(options: ProgramOptions): Promise<Ended> {
     return (await this.start(options)).toEnd();
   }
 
@@ -142,9 +155,9 @@ export class Child {
   }
 
   /** How it ended, and what it had printed and nobody had read. */
-  async toEnd(): Promise<{ readonly ending: string; readonly output: string }> {
+  async toEnd(): Promise<Ended> {
     await this.ended;
-    return { ending: this.hasEnded ?? '', output: this.unread.splice(0).join('\n') };
+    return { ending: this.hasEnded ?? '', output: this.unread.splice(0).join('\n'), complaints: await this.logTail() };
   }
 
   get pid(): number {
@@ -240,10 +253,12 @@ export class Child {
     return new Promise((resolve, reject) => {
       const late = () => reject(new Error(`${this.name} (pid ${this.pid}) said nothing for ${withinMs} ms`));
       const timer = setTimeout(late, withinMs);
-      const done = <T>(settle: (value: T) => void) => (value: T) => {
-        clearTimeout(timer);
-        settle(value);
-      };
+      const done =
+        <T>(settle: (value: T) => void) =>
+        (value: T) => {
+          clearTimeout(timer);
+          settle(value);
+        };
       this.waiting.push({ resolve: done(resolve), reject: done(reject) });
     });
   }

@@ -1,4 +1,4 @@
-import { inSeconds, type Narrator } from './narrate.js';
+import type { Narrator } from './narrate.js';
 import { gateReason, showFenceProblem } from './problem.js';
 import type { Stage } from './stage.js';
 
@@ -23,7 +23,11 @@ export async function authority(stage: Stage, narrator: Narrator): Promise<void>
   const grant = await run.acquire(POINTER, 'promote', { ttlMs: TTL_MS });
   await run.open(POINTER);
   const { etag } = await run.read(POINTER);
-  const promoted = await run.write(POINTER, { condition: { ifMatch: etag }, body: { image: 'shop:1.9.0' }, requestId: 'promote' });
+  const promoted = await run.write(POINTER, {
+    condition: { ifMatch: etag },
+    body: { image: 'shop:1.9.0' },
+    requestId: 'promote',
+  });
   narrator.observe(
     `Run D (pid ${run.child.pid}) holds ${POINTER}, and promoted it to shop:1.9.0, version ${promoted.etag}.`,
     'granted' in grant && promoted.status === 200,
@@ -44,10 +48,13 @@ export async function authority(stage: Stage, narrator: Narrator): Promise<void>
     undeclared,
   );
 
-  const asked = performance.now();
   const stopped = await stage.as('operator').run.stopRun({ runId: run.runId, reason: 'the release is called off' });
-  narrator.say(`An operator stops run D; after ${inSeconds(performance.now() - asked)} the stop is in force. Its process runs on, and promotes again.`);
-  const late = await run.write(POINTER, { condition: { ifMatch: promoted.etag }, body: { image: 'shop:1.9.1' }, requestId: WRITE_AFTER_STOP });
+  narrator.say('An operator stops run D. Its process runs on, and promotes again.');
+  const late = await run.write(POINTER, {
+    condition: { ifMatch: promoted.etag },
+    body: { image: 'shop:1.9.1' },
+    requestId: WRITE_AFTER_STOP,
+  });
   showFenceProblem(narrator, late);
   narrator.observe(
     "The stopped run's next write was refused, although its token is the newest and its version is the current one.",

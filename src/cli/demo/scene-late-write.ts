@@ -7,7 +7,7 @@ import type { AgentRun, Stage } from './stage.js';
 
 const MIGRATION = 'migration/customer-1842';
 /** Short, so that the wait is; renewed at every third of it, as long as the process runs. */
-const HOLDER_TTL_MS = 2_000;
+const HOLDER_TTL_MS = 3_000;
 /** Outlives the restart of the coordinator in the second half. */
 const SUCCESSOR_TTL_MS = 60_000;
 const WAIT_MS = 30_000;
@@ -32,7 +32,10 @@ interface Rows {
 export async function lateWrite(stage: Stage, narrator: Narrator): Promise<void> {
   narrator.title('2. The holder of a migration is paused past its expiry, wakes, and writes');
   const contract = { purpose: 'move customer 1842', allowed: [{ pattern: MIGRATION, actions: ['write_rows'] }] };
-  const [holder, successor] = await Promise.all([stage.startAgent('run A', contract), stage.startAgent('run B', contract)]);
+  const [holder, successor] = await Promise.all([
+    stage.startAgent('run A', contract),
+    stage.startAgent('run B', contract),
+  ]);
   const players = { holder, successor };
 
   const rows = { holder: 2, successor: 3, late: 4 };
@@ -62,9 +65,17 @@ async function handOver(stage: Stage, narrator: Narrator, { holder, successor }:
   );
 
   const granted = successor.acquire(MIGRATION, 'write_rows', { ttlMs: SUCCESSOR_TTL_MS, waitMs: WAIT_MS });
-  granted.catch(() => undefined);
-  await until(`run B waits for ${MIGRATION}`, () => isWaiting(stage, successor));
-  narrator.observe(`Run B (pid ${successor.child.pid}) asked for it too, and waits in the coordinator's queue.`, true, null);
+  let isDecided = false;
+  const decided = () => {
+    isDecided = true;
+  };
+  granted.then(decided, decided);
+  await until('run B stands in the queue', async () => isDecided || (await isWaiting(stage, successor)));
+  narrator.observe(
+    `Run B (pid ${successor.child.pid}) asked for it too, and waits in the coordinator's queue.`,
+    !isDecided,
+    'it was answered at once',
+  );
   await holder.child.pause();
   narrator.say('SIGSTOP to run A in the middle of its work: it stands still and renews nothing.');
 
@@ -85,20 +96,31 @@ async function handOver(stage: Stage, narrator: Narrator, { holder, successor }:
 
 async function wakeAndWrite(stage: Stage, narrator: Narrator, holder: AgentRun, row: number): Promise<void> {
   const answer = await wake(holder, row, LATE_WRITE);
-  narrator.say(`SIGCONT to run A. It goes on where it stood, and writes row ${row} with its old token.`);
+  narrator.say(
+    `SIGCONT to run A. It goes on where it stood, and writes row ${row} with its old token; the row is new, so that no version check could help.`,
+  );
   showFenceProblem(narrator, answer);
   narrator.observe(
     'The target refused it: its guard calls the token stale, and the coordinator says that the lease has expired.',
-    answer.status === 409 && gateReason(answer, 'guard') === 'stale_token' && gateReason(answer, 'coordinator') === 'expired',
+    answer.status === 409 &&
+      gateReason(answer, 'guard') === 'stale_token' &&
+      gateReason(answer, 'coordinator') === 'expired',
     answer,
   );
   await observeAbsent(stage, narrator, row);
 }
 
 /** Nobody but the guard knows better now. */
-async function wakeAndWriteAlone(stage: Stage, narrator: Narrator, { holder, successor }: Players, rows: Rows): Promise<void> {
+async function wakeAndWriteAlone(
+  stage: Stage,
+  narrator: Narrator,
+  { holder, successor }: Players,
+  rows: Rows,
+): Promise<void> {
   const old = await wake(holder, rows.late, LATE_WRITE_ALONE);
-  narrator.say(`SIGCONT to run A, which writes row ${rows.late} with its old token. Nobody can ask the coordinator now.`);
+  narrator.say(
+    `SIGCONT to run A, which writes row ${rows.late} with its old token. Nobody can ask the coordinator now.`,
+  );
   showFenceProblem(narrator, old);
   narrator.observe(
     'Still refused, by the guard: it knows by itself, in the transaction of the write, that a newer holder has been here.',
@@ -112,7 +134,7 @@ async function wakeAndWriteAlone(stage: Stage, narrator: Narrator, { holder, suc
   showFenceProblem(narrator, current);
   narrator.observe(
     'Run B, the true holder, has the guard on its side, and must wait all the same: what cannot be decided is refused, and may be retried.',
-    current.status === 503 && gateReason(current, 'guard') === 'ok' && current.body['retryable'] === true,
+    current.status === 503 && gateReason(current, 'guard') === 'ok' && current.body.retryable === true,
     current,
   );
   await observeAbsent(stage, narrator, rows.late);
@@ -120,7 +142,9 @@ async function wakeAndWriteAlone(stage: Stage, narrator: Narrator, { holder, suc
 
 async function comeBack(stage: Stage, narrator: Narrator, successor: AgentRun, row: number): Promise<void> {
   await stage.restartCoordinator();
-  narrator.say(`The coordinator is started again (pid ${stage.coordinator.pid}), on the same data. Run B sends its write again.`);
+  narrator.say(
+    `The coordinator is started again (pid ${stage.coordinator.pid}), on the same data. Run B sends its write again.`,
+  );
   let answer: HttpAnswer | undefined;
   await until('the target reaches the coordinator again', async () => {
     answer = await writeRow(successor, row, 'after-the-restart');
@@ -131,6 +155,7 @@ async function comeBack(stage: Stage, narrator: Narrator, successor: AgentRun, r
     answer?.status === 200,
     answer,
   );
+  await successor.release();
 }
 
 /** The write is given to it while it stands still, as one that it had already begun. */
@@ -142,7 +167,12 @@ async function wake(holder: AgentRun, row: number, requestId: string): Promise<H
 
 function writeRow(run: AgentRun, row: number, requestId: string, id = requestId): Promise<HttpAnswer> {
   const body = { account: `1842-${row}`, plan: 'new', written_by: run.name };
-  return run.write(MIGRATION, { path: `${MIGRATION}/rows/${row}`, condition: { ifNoneMatch: '*' }, body, requestId: id });
+  return run.write(MIGRATION, {
+    path: `${MIGRATION}/rows/${row}`,
+    condition: { ifNoneMatch: '*' },
+    body,
+    requestId: id,
+  });
 }
 
 async function observeAbsent(stage: Stage, narrator: Narrator, row: number): Promise<void> {

@@ -32,22 +32,37 @@ export async function auditLog(stage: Stage, narrator: Narrator): Promise<void> 
   const { checkpoint } = await stage.as('auditor').audit.getCheckpoint({});
   await writeFile(files.key, checkpoint?.publicKey ?? '');
   const exported = await stage.command('export', [CLI, 'audit', 'export', '--output', files.log]);
-  narrator.observe('An auditor exported it: writ audit export --output audit.ndjson.', exported.ending === 'exit code 0', exported);
+  narrator.observe(
+    'An auditor exported it: writ audit export --output audit.ndjson.',
+    exported.ending === 'exit code 0',
+    exported,
+  );
 
   await stage.endServices();
-  narrator.observe('Coordinator and target service were asked to end, and ended well. Nobody is left to ask.', stage.endings().every((ending) => ending === 'exit code 0'), stage.endings());
+  narrator.observe(
+    'Coordinator and target service were asked to end, and ended well. Nobody is left to ask.',
+    stage.endings().every((ending) => ending === 'exit code 0'),
+    stage.endings(),
+  );
 
   const good = await verify(stage, files.log, files.key);
   narrator.observe(
     `Verified offline, with the public key only: all ${good.verdict.events_verified} events, none changed, removed, inserted or reordered, the end signed.`,
-    good.ending === `exit code ${EXIT.ok}` && good.verdict.ok && good.verdict.events_verified === good.verdict.last_revision,
+    good.ending === `exit code ${EXIT.ok}` &&
+      good.verdict.ok &&
+      good.verdict.events_verified === good.verdict.last_revision,
     good,
   );
-  narrator.facts({ command: 'writ audit verify audit.ndjson --public-key writ-public-key.pem', key: good.verdict.key_fingerprint });
+  narrator.facts({
+    command: 'writ audit verify audit.ndjson --public-key writ-public-key.pem',
+    key: good.verdict.key_fingerprint,
+  });
 
   const forged = forge(await readFile(files.log), denial.revision);
   await writeFile(files.forged, forged.bytes);
-  narrator.say(`In a copy, one byte of event ${denial.revision} is changed, the refusal of run A's late write: "${forged.before}" now reads "${forged.after}".`);
+  narrator.say(
+    `In a copy, one byte of event ${denial.revision} is changed, the refusal of run A's late write: "${forged.before}" now reads "${forged.after}".`,
+  );
   const bad = await verify(stage, files.forged, files.key);
   narrator.facts({ answer: bad.verdict.problem?.message ?? 'none' });
   narrator.observe(
@@ -86,15 +101,30 @@ async function findAttempts(stage: Stage, narrator: Narrator): Promise<{ readonl
   return { revision: late };
 }
 
-async function verify(stage: Stage, log: string, key: string): Promise<{ readonly ending: string; readonly verdict: Verdict }> {
-  const { ending, output } = await stage.command('verify', [CLI, '--json', 'audit', 'verify', log, '--public-key', key]);
+async function verify(
+  stage: Stage,
+  log: string,
+  key: string,
+): Promise<{ readonly ending: string; readonly verdict: Verdict }> {
+  const { ending, output } = await stage.command('verify', [
+    CLI,
+    '--json',
+    'audit',
+    'verify',
+    log,
+    '--public-key',
+    key,
+  ]);
   return { ending, verdict: verdictForm.parse(JSON.parse(output)) };
 }
 
 const WORD = 'expired';
 
 /** Flips the lowest bit of one byte in the line of an event: "expired" becomes "expiree". */
-function forge(log: Buffer, revision: number): { readonly bytes: Buffer; readonly before: string; readonly after: string } {
+function forge(
+  log: Buffer,
+  revision: number,
+): { readonly bytes: Buffer; readonly before: string; readonly after: string } {
   const bytes = Buffer.from(log);
   const line = bytes.indexOf(`"revision":${revision},`);
   const start = bytes.lastIndexOf('\n', line) + 1;

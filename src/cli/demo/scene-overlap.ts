@@ -27,7 +27,9 @@ export async function overlap(stage: Stage, narrator: Narrator): Promise<void> {
   const implied = entriesOf(first).filter((entry) => entry.impliedBy === 'implies[0]');
   narrator.observe(
     "Run A was granted it together with the six that the map's rule implies[0] brings: image tag, pointer, route, DNS record, journal and channel.",
-    IMPLIED_BY_DEPLOYMENT.every((kind) => implied.some((entry) => entry.resource === `${kind}/staging` && entry.token !== '0')),
+    IMPLIED_BY_DEPLOYMENT.every((kind) =>
+      implied.some((entry) => entry.resource === `${kind}/staging` && entry.token !== '0'),
+    ),
     first,
   );
 

@@ -13,7 +13,10 @@ interface Policy {
 /** Scene 3: two agents change one document from one version; exactly one wins, and nothing is undone (C8, W1, T3). */
 export async function versions(stage: Stage, narrator: Narrator): Promise<void> {
   narrator.title('3. Two agents change one notification policy from version 41');
-  const contract = { purpose: 'tune the alerts', allowed: [{ pattern: 'notification-policy/{id}', actions: ['change'] }] };
+  const contract = {
+    purpose: 'tune the alerts',
+    allowed: [{ pattern: 'notification-policy/{id}', actions: ['change'] }],
+  };
   const [a, b] = await Promise.all([stage.startAgent('run A', contract), stage.startAgent('run B', contract)]);
   const grants = await Promise.all([a, b].map((run) => run.acquire(POLICY, 'change', { ttlMs: TTL_MS })));
   narrator.observe(
@@ -22,7 +25,7 @@ export async function versions(stage: Stage, narrator: Narrator): Promise<void> 
     grants,
   );
   const read = await Promise.all([a, b].map((run) => run.read(POLICY)));
-  const [before] = read.map((answer) => answer.body['body'] as Policy);
+  const [before] = read.map((answer) => answer.body.body as Policy);
   narrator.observe(
     `Both read version 41: severity ${before?.severity}, destinations ${before?.destinations.join(', ')}.`,
     before !== undefined && read.every((answer) => answer.etag === '"41"'),
@@ -46,7 +49,11 @@ async function change(stage: Stage, narrator: Narrator, a: AgentRun, b: AgentRun
     body: { ...before, severity: 'critical' },
     requestId: 'policy-b',
   });
-  narrator.observe('Run B raised the severity to critical, which made version 42.', raised.status === 200 && raised.etag === '"42"', raised);
+  narrator.observe(
+    'Run B raised the severity to critical, which made version 42.',
+    raised.status === 200 && raised.etag === '"42"',
+    raised,
+  );
 
   narrator.say('Run A adds a destination to what it has read, and writes the whole document back from 41.');
   const mine = { ...before, destinations: [...before.destinations, 'chat:alerts'] };
@@ -55,7 +62,7 @@ async function change(stage: Stage, narrator: Narrator, a: AgentRun, b: AgentRun
     answer: `${lost.status} ${member(lost, 'code')}: ${member(lost, 'detail')}`,
     resource: member(lost, 'resource'),
     versions: `expected ${member(lost, 'expected_version')}, current ${member(lost, 'current_version')}`,
-    category: `${member(lost, 'conflict_category')}; retryable: ${String(lost.body['retryable'])}; resolver: ${member(lost, 'resolver')}`,
+    category: `${member(lost, 'conflict_category')}; retryable: ${String(lost.body.retryable)}; resolver: ${member(lost, 'resolver')}`,
     'what to do': member(lost, 'next'),
   });
   narrator.observe(
@@ -65,12 +72,12 @@ async function change(stage: Stage, narrator: Narrator, a: AgentRun, b: AgentRun
       member(lost, 'expected_version') === '41' &&
       member(lost, 'current_version') === '42' &&
       member(lost, 'conflict_category') === 'shared_document' &&
-      lost.body['retryable'] === false &&
+      lost.body.retryable === false &&
       member(lost, 'resolver') !== '',
     lost,
   );
   const now = await stage.look(POLICY);
-  const policy = now.body['body'] as Policy;
+  const policy = now.body.body as Policy;
   narrator.observe(
     `Run B's change is still there: version 42, severity ${policy.severity}, destinations ${policy.destinations.join(', ')}.`,
     now.etag === '"42"' && policy.severity === 'critical' && policy.destinations.join() === before.destinations.join(),

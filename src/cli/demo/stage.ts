@@ -13,7 +13,7 @@ import { startEmbeddedPostgres } from '../../storage/postgres/embedded.js';
 import type { AcquireAnswer, AgentCommand, AgentConfig, Condition } from './agent.js';
 import { DEMO_MAP } from './conflict-map.js';
 import { type HttpAnswer, sendJson } from './http.js';
-import { type Child, Processes } from './processes.js';
+import { type Child, type Ended, Processes } from './processes.js';
 import { runSecret } from './target-app.js';
 import type { TargetConfig, TargetReady } from './target-service.js';
 
@@ -105,7 +105,11 @@ export class Stage {
     if (coordinator.status === 'rejected') throw coordinator.reason;
     if (database.status === 'rejected') throw database.reason;
     const target = await this.startTarget(database.value);
-    const { version } = await this.as('admin').conflictMap.putConflictMap({ document: DEMO_MAP, expectedVersion: 0n, reason: 'the demo' });
+    const { version } = await this.as('admin').conflictMap.putConflictMap({
+      document: DEMO_MAP,
+      expectedVersion: 0n,
+      reason: 'the demo',
+    });
     return {
       coordinator: `pid ${this.coordinator.pid}, gRPC on ${this.endpoint}, on an embedded Postgres of its own`,
       'target service': `pid ${target.pid}, ${this.targetUrl}, on another Postgres (pid ${this.targetPostgresPid}) with Writ's guard in it`,
@@ -166,7 +170,7 @@ export class Stage {
   }
 
   /** Runs a command of the `writ` CLI, as one would by hand beside the coordinator's data directory. */
-  command(name: string, [program = '', ...args]: readonly string[]): Promise<{ readonly ending: string; readonly output: string }> {
+  command(name: string, [program = '', ...args]: readonly string[]): Promise<Ended> {
     return this.processes.run({
       name: `writ ${name}`,
       program,
@@ -188,7 +192,9 @@ export class Stage {
   /** What a service that ended unexpectedly had to say. */
   async trouble(): Promise<string> {
     const ended = this.services().filter((child) => child.ending !== undefined && child.ending !== 'SIGKILL');
-    const said = await Promise.all(ended.map(async (child) => `${child.name} has ended: ${child.ending}\n${await child.logTail()}`));
+    const said = await Promise.all(
+      ended.map(async (child) => `${child.name} has ended: ${child.ending}\n${await child.logTail()}`),
+    );
     return said.join('\n');
   }
 
@@ -208,7 +214,10 @@ export class Stage {
   // ------------------------------------------------------------------------------------------------------ the parts
 
   private async startTargetDatabase(): Promise<string> {
-    const server = await startEmbeddedPostgres({ dataDir: join(this.directory, 'target-postgres'), settings: TARGET_DATABASE });
+    const server = await startEmbeddedPostgres({
+      dataDir: join(this.directory, 'target-postgres'),
+      settings: TARGET_DATABASE,
+    });
     this.targetPostgresPid = server.pid;
     return server.url;
   }
@@ -216,7 +225,12 @@ export class Stage {
   private async startTarget(databaseUrl: string): Promise<Child> {
     const child = await this.processes.start({ name: 'target service', program: './target-service.js' });
     this.targetChild = child;
-    const config: TargetConfig = { databaseUrl, coordinator: this.endpoint, token: this.tokenOf('target'), runKey: this.runKey };
+    const config: TargetConfig = {
+      databaseUrl,
+      coordinator: this.endpoint,
+      token: this.tokenOf('target'),
+      runKey: this.runKey,
+    };
     this.targetUrl = (await child.configure<TargetReady>(config)).url;
     return child;
   }

@@ -149,7 +149,13 @@ async function write(c: Context<Env>, store: TargetStore, writ: WritClient): Pro
     return problem(c, { status: 400, code: 'invalid_body', detail, resource: asked.resource });
   }
   let decision: FenceDecision | undefined;
-  const request = { ...asked, action: asked.path.action, exclusive: asked.path.exclusive, precondition, body: body.data };
+  const request = {
+    ...asked,
+    action: asked.path.action,
+    exclusive: asked.path.exclusive,
+    precondition,
+    body: body.data,
+  };
   const { guard, outcome } = await store.write(request, async () => {
     decision = await ask(writ, asked, precondition);
     return decision.allowed;
@@ -186,7 +192,8 @@ const CHECK_TIMEOUT_MS = 1_000;
 
 function ask(writ: WritClient, asked: Presented, precondition: Precondition | null): Promise<FenceDecision> {
   const { leaseId, runId, requestId, resource, token, path } = asked;
-  const observed = precondition !== null && 'version' in precondition ? { observedVersion: String(precondition.version) } : {};
+  const observed =
+    precondition !== null && 'version' in precondition ? { observedVersion: String(precondition.version) } : {};
   const writes = [{ resource, action: path.action, token, ...observed }];
   return checkFence(writ, { leaseId, presenterRunId: runId, requestId, writes }, { timeoutMs: CHECK_TIMEOUT_MS });
 }
@@ -202,7 +209,12 @@ function presented(c: Context<Env>): Presented | Problem {
   const { kind, resource, part } = addressed(c);
   const path = WRITE_PATHS[kind];
   if (path === undefined) {
-    return { status: 403, code: 'unclassified', detail: `Writes to ${kind} are not classified, so nothing may write them unattended.`, resource };
+    return {
+      status: 403,
+      code: 'unclassified',
+      detail: `Writes to ${kind} are not classified, so nothing may write them unattended.`,
+      resource,
+    };
   }
   const leaseId = c.req.header('writ-lease') ?? '';
   const token = c.req.header('writ-fencing-token') ?? '';
@@ -247,18 +259,27 @@ function fenceProblem(asked: Presented, guard: string, decision: FenceDecision |
   };
   if (undecided && !guardRefuses) {
     const detail = `The coordinator cannot be asked about ${asked.resource}, so nothing is written.`;
-    return { status: 503, code: 'fence_undecided', detail, ...about, retryable: true, next: 'Send the same request again later.' };
+    return {
+      status: 503,
+      code: 'fence_undecided',
+      detail,
+      ...about,
+      retryable: true,
+      next: 'Send the same request again later.',
+    };
   }
   const never = !guardRefuses && NEVER_ALLOWED.has(coordinator);
   return {
     status: never ? 403 : 409,
     code: 'fence_refused',
     detail: guardRefuses
-      ? `A newer holder of ${asked.resource} has been here: the token presented is ${guard.replace('_', ' ')}.`
+      ? `The guard refuses the token for ${asked.resource} (${guard}): a newer holder has been here.`
       : (decision?.message ?? ''),
     ...about,
     retryable: false,
-    next: never ? 'Declare the resource: ask for a write set that contains it.' : 'Stop. Ask for a new lease, and read before you decide anew.',
+    next: never
+      ? 'Declare the resource: ask for a write set that contains it.'
+      : 'Stop. Ask for a new lease, and read before you decide anew.',
   };
 }
 
@@ -293,6 +314,6 @@ const TITLES: Readonly<Record<Problem['status'], string>> = {
 };
 
 function problem(c: Context<Env>, { status, ...members }: Problem): Response {
-  const body = { type: `urn:writ:problem:${members['code']}`, title: TITLES[status], status, ...members };
+  const body = { type: `urn:writ:problem:${members.code}`, title: TITLES[status], status, ...members };
   return c.body(JSON.stringify(body), status, { 'content-type': 'application/problem+json' });
 }

@@ -44,9 +44,13 @@ async function start(config: TargetConfig): Promise<Running<never, never>> {
   };
 }
 
-function listen(fetch: (request: Request) => Response | Promise<Response>): Promise<{ server: Server; address: AddressInfo }> {
+function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+): Promise<{ server: Server; address: AddressInfo }> {
   return new Promise((resolve, reject) => {
-    const server = serve({ fetch, hostname: '127.0.0.1', port: 0 }, (address) => resolve({ server, address })) as Server;
+    const server = serve({ fetch, hostname: '127.0.0.1', port: 0 }, (address) =>
+      resolve({ server, address }),
+    ) as Server;
     server.once('error', reject);
   });
 }

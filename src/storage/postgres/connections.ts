@@ -76,7 +76,10 @@ export function connect(options: ConnectionOptions): Connections {
 export function clientConfig(url: string): pg.ClientConfig {
   if (!URL.canParse(url) && !url.startsWith('/') && !url.startsWith('socket:')) {
     // The text of the URL stays out of it: it holds a password.
-    throw new StoreError('unavailable', 'the database URL cannot be parsed: expected postgres://user:password@host/name');
+    throw new StoreError(
+      'unavailable',
+      'the database URL cannot be parsed: expected postgres://user:password@host/name',
+    );
   }
   return { connectionString: url, types: { getTypeParser }, application_name: 'writ', keepAlive: true };
 }

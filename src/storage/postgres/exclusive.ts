@@ -118,7 +118,8 @@ async function commit(
   // COMMIT of a transaction that failed answers without an error, by the tag ROLLBACK.
   if (tag !== 'COMMIT') return { outcome: 'stale', gate: null };
   const warning = session.warning();
-  if (warning !== null) throw new StoreError('unknown_outcome', `the commit was not confirmed as asked for: ${warning}`);
+  if (warning !== null)
+    throw new StoreError('unknown_outcome', `the commit was not confirmed as asked for: ${warning}`);
   memory.stored(batch.namespace, batch.leases);
   return result;
 }

@@ -111,7 +111,13 @@ export function leaseFromRow(row: LeaseRow): Lease {
 }
 
 function waitingFromRow(row: LeaseRow): Waiting | null {
-  const { queued_at: queuedAt, waits_until_us: waitsUntil, attached_until_us: attachedUntil, attachment, attached } = row;
+  const {
+    queued_at: queuedAt,
+    waits_until_us: waitsUntil,
+    attached_until_us: attachedUntil,
+    attachment,
+    attached,
+  } = row;
   if (queuedAt === null || waitsUntil === null || attachedUntil === null || attachment === null || attached === null) {
     return null;
   }

@@ -6,8 +6,16 @@ import type { Session } from './connections.js';
 import type { GateReader } from './gate.js';
 import { type LeaseRow, leaseFromRow } from './lease-rows.js';
 import { readRecordedIdentity } from './read.js';
-import { type KeyRow, keyFromRow, type MapVersionRow, mapVersionFromRow, type RunRow, runFromRow } from './rows.js';
-import { type UnmatchedRow, unmatchedFromRow } from './rows.js';
+import {
+  type KeyRow,
+  keyFromRow,
+  type MapVersionRow,
+  mapVersionFromRow,
+  type RunRow,
+  runFromRow,
+  type UnmatchedRow,
+  unmatchedFromRow,
+} from './rows.js';
 import { type SqlValue, type Statement, statement } from './statement.js';
 
 /** Reads of the projections. */
@@ -176,7 +184,11 @@ interface WithHead {
 }
 
 /** Revision 0: the namespace does not exist. */
-function loaded<R extends WithHead, T>(rows: readonly R[], idOf: (row: R) => string | null, fromRow: (row: R) => T): Loaded<T> {
+function loaded<R extends WithHead, T>(
+  rows: readonly R[],
+  idOf: (row: R) => string | null,
+  fromRow: (row: R) => T,
+): Loaded<T> {
   const records = rows.filter((row) => idOf(row) !== null).map(fromRow);
   return { revision: rows[0]?.head_revision ?? 0, records };
 }

@@ -23,6 +23,7 @@ export interface EventRow {
   readonly hash: string;
 }
 
+/** All but the body, which travels on its own (see append.ts). */
 export function eventColumns(event: EventRecord): Record<string, unknown> {
   return {
     revision: event.revision,
@@ -35,7 +36,6 @@ export function eventColumns(event: EventRecord): Record<string, unknown> {
     lease_id: event.leaseId,
     resources: event.resources,
     request_ids: event.requestIds,
-    body: event.body,
     prev_hash: `\\x${event.prevHash}`,
     hash: `\\x${event.hash}`,
   };

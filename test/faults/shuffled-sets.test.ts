@@ -1,0 +1,100 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SECOND } from '../../src/domain/time.js';
+import {
+  acquireInput,
+  as,
+  createRun,
+  eventually,
+  putMap,
+  startReplica,
+  type TestReplica,
+  write,
+} from '../support/coordinator.js';
+import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { SIMPLE_MAP } from '../support/workload.js';
+
+let database: TestDatabase;
+let replicas: TestReplica[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  replicas = [await startReplica({ url: database.url }), await startReplica({ url: database.url })];
+  await putMap((replicas[0] as TestReplica).api, SIMPLE_MAP);
+});
+
+afterAll(async () => {
+  for (const replica of replicas) await replica.stop();
+  await database?.drop();
+});
+
+const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
+
+/** One client: takes overlapping sets in a random order, holds several at once, and sometimes just goes away. */
+async function client(rounds: number): Promise<{ runId: string; kinds: string[] }> {
+  const runId = await createRun(pick(replicas).api);
+  const kinds: string[] = [];
+  for (let round = 0; round < rounds; round += 1) {
+    const { api } = pick(replicas);
+    const gone = new AbortController();
+    const resources = [...new Set([pick(ITEMS), pick(ITEMS), pick(ITEMS)])];
+    const input = acquireInput(
+      runId,
+      resources.map((resource) => write(resource, 'set')),
+      { wait: 3 * SECOND, ttl: 2 * SECOND },
+    );
+    // A third of the calls is given up on, at once or after a moment.
+    const calling = api.acquireWriteSet(as('runner', { signal: gone.signal }), input);
+    if (Math.random() < 0.3) setImmediate(() => gone.abort());
+    const { value } = await calling;
+    kinds.push(value.kind === 'refusal' ? value.refusal.kind : value.kind);
+    if (value.kind === 'lease' && Math.random() < 0.6) {
+      await pick(replicas).api.releaseLease(as('runner'), { runId, leaseId: value.lease.leaseId, acquireKey: null });
+    }
+  }
+  return { runId, kinds };
+}
+
+const ITEMS = Array.from({ length: 8 }, (_, i) => `item/${i}`);
+
+test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock, no residue', async () => {
+  const done = await Promise.all(Array.from({ length: 24 }, () => client(5)));
+  const kinds = new Set(done.flatMap(({ kinds }) => kinds));
+  expect(
+    [...kinds].filter(
+      (kind) => !['lease', 'waiting', 'deadlock', 'wait_timeout', 'already_held', 'ended'].includes(kind),
+    ),
+  ).toEqual([]);
+  expect(kinds).toContain('lease');
+  const { api } = replicas[0] as TestReplica;
+  await api.stopRuns(as('operator'), {
+    principal: 'runner',
+    resource: '',
+    all: false,
+    reason: 'done',
+    idempotencyKey: 'stop',
+  });
+  for (const replica of replicas) {
+    const left = await eventually(
+      async () =>
+        (
+          await replica.api.listLeases(as('operator'), {
+            runId: '',
+            resource: '',
+            states: [],
+            page: { size: 100, token: '' },
+          })
+        ).value.items,
+      (items) => items.length === 0,
+    );
+    expect(left).toEqual([]);
+  }
+  const run = await createRun(api);
+  const { value } = await api.acquireWriteSet(
+    as('runner'),
+    acquireInput(
+      run,
+      ITEMS.map((resource) => write(resource, 'set')),
+    ),
+  );
+  expect(value.kind).toBe('lease');
+});
