@@ -4,7 +4,6 @@ import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import pg from 'pg';
 import {
   type Authenticator,
   createAuthenticator,
@@ -19,9 +18,8 @@ import { type Component, EXIT, endsWithin, Lifecycle, onStopSignal, StartError }
 import { createLogger, hideUrlPasswords, type Logger } from './platform/log.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
 import { createServices, type Services } from './services/index.js';
-import { clientConfig } from './storage/postgres/connections.js';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from './storage/postgres/embedded.js';
-import { checkSchema, migrate } from './storage/postgres/migrate.js';
+import { checkSchemaAt, migrate } from './storage/postgres/migrate.js';
 import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import type { Store } from './storage/store.js';
 import { GrpcServer } from './transports/grpc/server.js';
@@ -55,6 +53,8 @@ const DRAIN_SHARE = 0.7;
 const READINESS_POLL_MS = 100;
 const NOT_READY_LOG_MS = 5_000;
 const DATABASE_START_PATIENCE_MS = 30_000;
+const DATABASE_RETRY_MS = 500;
+const DATABASE_ANSWER_MS = 10_000;
 const POSTGRES_WATCH_MS = 200;
 const MAX_RESTART_DELAY_MS = 10_000;
 
@@ -106,7 +106,7 @@ class ComposedCoordinator implements Coordinator {
     this.#database =
       config.databaseUrl === null
         ? new EmbeddedDatabase(config.dataDir, log)
-        : new ExternalDatabase(config.databaseUrl, log);
+        : new ExternalDatabase(config.databaseUrl, log, () => this.#lifecycle.isStopping);
     this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
@@ -197,8 +197,7 @@ class ComposedCoordinator implements Coordinator {
   }
 
   async #openCalls(): Promise<void> {
-    if (this.#services === null || this.#authenticator === null)
-      throw new Error('services and tokens come before calls');
+    if (this.#services === null || this.#authenticator === null) throw new Error('services come before calls');
     const { api } = this.#services;
     this.#grpcServer.serve({ api, authenticator: this.#authenticator, blockerKey: this.#blockerKey });
     this.#watchReadiness();
@@ -233,6 +232,8 @@ class ComposedCoordinator implements Coordinator {
       if (waited % NOT_READY_LOG_MS === 0) this.#log.info({ reasons: this.#ready().reasons }, 'waiting to be ready');
       await pause(READINESS_POLL_MS);
     }
+    // Health checks say so before the ready line does.
+    this.#watchReadiness();
   }
 
   #authenticate(authorization: string | undefined) {
@@ -264,39 +265,33 @@ class ExternalDatabase implements Database {
   readonly name = 'database';
   readonly url: string;
   readonly #log: Logger;
-  #stopped = false;
+  readonly #isStopping: () => boolean;
 
-  constructor(url: string, log: Logger) {
+  constructor(url: string, log: Logger, isStopping: () => boolean) {
     this.url = url;
     this.#log = log;
+    this.#isStopping = isStopping;
   }
 
   /** Patient for a while, as database and coordinator are often started together. */
   async start(): Promise<void> {
-    for (let waited = 0, delay = 250; ; waited += delay, delay = Math.min(delay * 2, 4_000)) {
+    for (let waited = 0; ; waited += DATABASE_RETRY_MS) {
       try {
         return await this.#check();
       } catch (error) {
-        if (this.#stopped || !isNotThereYet(error) || waited > DATABASE_START_PATIENCE_MS)
-          throw databaseError('the database', error);
-        this.#log.warn({ err: error, retry_in_ms: delay }, 'the database cannot be reached yet');
+        const patient = isNotThereYet(error) && waited < DATABASE_START_PATIENCE_MS && !this.#isStopping();
+        if (!patient) throw databaseError('the database', error);
+        if (waited % 5_000 === 0) this.#log.warn({ err: error }, 'the database cannot be reached yet');
       }
-      await pause(delay);
+      await pause(DATABASE_RETRY_MS);
     }
   }
 
-  async stop(): Promise<void> {
-    this.#stopped = true;
-  }
+  async stop(): Promise<void> {}
 
   async #check(): Promise<void> {
-    const pool = new pg.Pool({ ...clientConfig(this.url), max: 1, connectionTimeoutMillis: 5_000 });
-    pool.on('error', () => undefined);
-    try {
-      await checkSchema(pool);
-    } finally {
-      await pool.end();
-    }
+    if (await endsWithin(checkSchemaAt(this.url), DATABASE_ANSWER_MS)) return;
+    throw new Error(`timeout: it did not answer within ${DATABASE_ANSWER_MS} ms`);
   }
 }
 

@@ -23,7 +23,7 @@ export async function readMapFiles(cli: Cli, path: string): Promise<MapFiles> {
       const merged = mergeFragments(files);
       if (merged.ok) return merged.text;
       const problems = merged.problems.map(({ file, line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
-      throw new CliError(EXIT.usage, `The fragments make no document:\n${problems.join('\n')}`);
+      throw new CliError(EXIT.usage, `${files.length === 1 ? 'The map cannot be read' : 'The fragments make no document'}:\n${problems.join('\n')}`);
     },
   };
 }

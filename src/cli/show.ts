@@ -193,6 +193,11 @@ export function several(texts: readonly string[], most = 3): string {
   return more > 0 ? `${texts.slice(0, most).join(', ')} and ${more} more` : texts.join(', ');
 }
 
+/** `1 lease`, `2 leases`. */
+export function counted(count: number, noun: string): string {
+  return `${count} ${noun}${count === 1 ? '' : 's'}`;
+}
+
 export function short(text: string, most = 60): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }

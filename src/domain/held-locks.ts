@@ -1,16 +1,17 @@
-import type { Lease } from './lease.js';
+import type { Lease, LeaseEntry } from './lease.js';
 import { type Lock, locksOf } from './locks.js';
 
 /**
- * The locks of a lease. An entry that an `observe` kind granted in spite of a conflict takes none, so
- * that P1 holds for what is held.
+ * The locks of a lease, or those that a waiting request asks for. An entry that an `observe` kind granted
+ * in spite of a conflict takes none, so that P1 holds for what is held; and no observed entry waits, or
+ * makes others wait (C14).
  */
-export function locksOfLease(lease: Pick<Lease, 'entries' | 'ruleLocks'>): Lock[] {
-  const without = lease.entries.some((entry) => entry.observedRefusal !== null);
-  if (!without) return locksOf(lease.entries, lease.ruleLocks);
-  const locks = locksOf(
-    lease.entries.map((entry) => (entry.observedRefusal === null ? entry : { ...entry, access: 'read' as const })),
-    lease.ruleLocks.filter((lock) => lease.entries[lock.entry]?.observedRefusal === null),
+export function locksOfLease(lease: Pick<Lease, 'state' | 'entries' | 'ruleLocks'>): Lock[] {
+  const takesNone = (entry: LeaseEntry | undefined): boolean =>
+    entry === undefined || entry.observedRefusal !== null || (lease.state === 'waiting' && entry.mode === 'observe');
+  if (!lease.entries.some(takesNone)) return locksOf(lease.entries, lease.ruleLocks);
+  return locksOf(
+    lease.entries.map((entry) => (takesNone(entry) ? { ...entry, access: 'read' as const } : entry)),
+    lease.ruleLocks.filter((lock) => !takesNone(lease.entries[lock.entry])),
   );
-  return locks;
 }

@@ -1,9 +1,13 @@
+import { toFault } from '../engine/trouble.js';
 import type { EventRecord } from '../storage/store.js';
 import type { CallContext, Checkpoint, EventQuery, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { paged, pageOf } from './fields.js';
 
 const EXPORT_BATCH = 1_000;
+/** Of bodies in one answer: stock clients take 4 MiB. */
+const MAX_PAGE_BYTES = 1_048_576;
+const EVENT_OVERHEAD = 512;
 
 /** ListEvents: a search of the log; the page token is the revision it goes on after. */
 export async function listEvents(
@@ -28,7 +32,17 @@ export async function listEvents(
     newestFirst,
     limit: size + 1,
   });
-  return paged(rows, size, (event) => String(event.revision));
+  return paged(rows, Math.min(size, fitting(rows)), (event) => String(event.revision));
+}
+
+/** How many rows fit into one answer; at least one. */
+function fitting(rows: readonly EventRecord[]): number {
+  let bytes = 0;
+  const over = rows.findIndex((event) => {
+    bytes += Buffer.byteLength(event.body) + EVENT_OVERHEAD;
+    return bytes > MAX_PAGE_BYTES;
+  });
+  return over < 0 ? rows.length : Math.max(1, over);
 }
 
 /** ExportEvents: the log in order, up to the head it had when the call began. */
@@ -41,7 +55,10 @@ export async function* exportEvents(
   const { revision: head } = await engine.read(() => null);
   let after = input.afterRevision;
   while (after < head && !context.signal.aborted) {
-    const events = await deps.store.readTail(engine.namespace, after, Math.min(EXPORT_BATCH, head - after));
+    const page = deps.store.readTail(engine.namespace, after, Math.min(EXPORT_BATCH, head - after));
+    const events = await page.catch((error) => {
+      throw toFault(error);
+    });
     const last = events[events.length - 1];
     if (last === undefined) return;
     yield events;

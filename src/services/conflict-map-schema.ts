@@ -160,7 +160,7 @@ function problemsOf(issue: z.core.$ZodIssue): SchemaProblem[] {
   }
   if (issue.code === 'invalid_key')
     return [{ code: 'invalid_value', message: sentence(issue.issues[0]?.message ?? issue.message), path: at }];
-  const missing = issue.code === 'invalid_type' && issue.input === undefined;
+  const missing = (issue.code === 'invalid_type' || issue.code === 'invalid_value') && issue.input === undefined;
   return [{ code: missing ? 'missing_key' : 'invalid_value', message: sentence(issue.message), path: at }];
 }
 

@@ -3,6 +3,7 @@ import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
 import { MILLISECOND, type Micros } from '../domain/time.js';
 import { Replica } from '../engine/replica.js';
+import { toFault } from '../engine/trouble.js';
 import { fileWitness } from '../engine/witness.js';
 import { monotonicMicros } from '../platform/clock.js';
 import type { Config } from '../platform/config.js';
@@ -119,9 +120,9 @@ function gaugesOf(engine: ReturnType<Replica['loaded']>[number]) {
 
 function apiOf(deps: Deps): WritApi {
   const bound =
-    <I, R>(service: (deps: Deps, context: CallContext, input: I) => R) =>
-    (context: CallContext, input: I): R =>
-      service(deps, context, input);
+    <I, R>(service: (deps: Deps, context: CallContext, input: I) => Promise<R>) =>
+    (context: CallContext, input: I): Promise<R> =>
+      service(deps, context, input).catch(rethrowAsFault);
   return {
     acquireWriteSet: bound(acquireWriteSet),
     renewLeases: bound(renewLeases),
@@ -147,10 +148,15 @@ function apiOf(deps: Deps): WritApi {
     getTaskMatrix: bound(conflictMap.getTaskMatrix),
     listUnmatchedResources: bound(conflictMap.listUnmatchedResources),
     listEvents: bound(listEvents),
-    exportEvents: bound(exportEvents),
-    getCheckpoint: (context) => getCheckpoint(deps, context),
+    exportEvents: (context, input) => exportEvents(deps, context, input),
+    getCheckpoint: (context) => getCheckpoint(deps, context).catch(rethrowAsFault),
     createNamespace: bound(createNamespace),
     getNamespace: bound(getNamespace),
     listNamespaces: bound(listNamespaces),
   };
+}
+
+/** Some services ask the store themselves: its errors become the same faults as the engine's. */
+function rethrowAsFault(error: unknown): never {
+  throw toFault(error);
 }

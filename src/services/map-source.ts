@@ -71,7 +71,7 @@ export function parseYaml(text: string, lines: LineCounter): Document.Parsed {
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: true,
-    logLevel: 'silent',
+    logLevel: 'error',
   });
 }
 
@@ -204,8 +204,12 @@ class FileReader {
   }
 
   private keyOf(pair: Pair<Node, Node | null>, path: string): string | null {
-    if (isScalar(pair.key) && typeof pair.key.value === 'string') return pair.key.value;
-    this.problem('invalid_value', 'A key must be text.', path, (pair.key as Node | null)?.range?.[0] ?? 0);
+    const at = (pair.key as Node | null)?.range?.[0] ?? 0;
+    if (!isScalar(pair.key) || typeof pair.key.value !== 'string')
+      this.problem('invalid_value', 'A key must be text.', path, at);
+    else if (pair.key.value === '__proto__')
+      this.problem('unknown_key', 'Nothing may be called "__proto__".', path, at);
+    else return pair.key.value;
     return null;
   }
 

@@ -41,7 +41,7 @@ export function mergeFragments(files: readonly TextFile[]): MergedFragments {
   if (problems.length > 0) return { ok: false, problems };
   const only = files[0];
   if (files.length === 1 && only !== undefined) return { ok: true, text: only.text };
-  const merged = new Map<string, Node>();
+  const merged = new Map<string, Part>();
   const closing: string[] = [];
   for (const file of files) {
     const flaw = addFragment(file, merged, closing);
@@ -49,15 +49,24 @@ export function mergeFragments(files: readonly TextFile[]): MergedFragments {
   }
   const root = new YAMLMap<Scalar, Node>();
   const keys = [...merged.keys()].sort((a, b) => rank(a) - rank(b));
-  for (const key of keys) root.set(new Scalar(key), merged.get(key) as Node);
+  for (const key of keys) {
+    const { node, comment } = merged.get(key) as Part;
+    root.set(comment === '' ? new Scalar(key) : headed(new Scalar(key), comment), node);
+  }
   const document = new Document(root, { schema: 'failsafe' });
   if (closing.length > 0) document.comment = closing.join('\n');
   return { ok: true, text: document.toString({ lineWidth: 0 }) };
 }
 
+/** The value of a top-level key, and what is said above the key. */
+interface Part {
+  readonly node: Node;
+  readonly comment: string;
+}
+
 const rank = (key: string): number => (ORDER.includes(key) ? ORDER.indexOf(key) : ORDER.length);
 
-function addFragment(file: TextFile, merged: Map<string, Node>, closing: string[]): SourceProblem | null {
+function addFragment(file: TextFile, merged: Map<string, Part>, closing: string[]): SourceProblem | null {
   const lines = new LineCounter();
   const document = parseYaml(file.text, lines);
   const anchored = anchorIn(document);
@@ -81,10 +90,11 @@ function addFragment(file: TextFile, merged: Map<string, Node>, closing: string[
   let heading = document.commentBefore ?? '';
   for (const pair of document.contents.items as Pair<Node, Node | null>[]) {
     if (!isScalar(pair.key) || pair.value === null) continue;
-    const above = [heading, pair.key.commentBefore, pair.value.commentBefore].filter((comment) => comment);
-    heading = '';
-    addPart(String(pair.key.value), pair.value, [` from ${file.name}`, ...above].join('\n'), merged);
+    const above = [heading, pair.key.commentBefore, pair.value.commentBefore].filter((comment) => comment).join('\n');
+    // What was said above something that is there already is said above what comes next.
+    heading = addPart(String(pair.key.value), pair.value, above, file.name, merged) ? '' : above;
   }
+  if (heading !== '') closing.push(heading);
   return null;
 }
 
@@ -99,23 +109,31 @@ function anchorIn(document: Document): Node | null {
   return found;
 }
 
-function addPart(key: string, value: Node, comment: string, merged: Map<string, Node>): void {
-  const present = merged.get(key);
+/** Adds a part; false when it says nothing new, so that its comment has found no place. */
+function addPart(key: string, value: Node, above: string, file: string, merged: Map<string, Part>): boolean {
+  const present = merged.get(key)?.node;
+  const comment = [` from ${file}`, above].filter((line) => line !== '').join('\n');
   if (isSeq(value)) {
     const list = isSeq(present) ? present : new YAMLSeq();
     for (const [index, item] of (value.items as Node[]).entries()) list.add(index === 0 ? headed(item, comment) : item);
-    merged.set(key, list);
-  } else if (isMap(value)) {
+    merged.set(key, { node: list, comment: '' });
+    return value.items.length > 0;
+  }
+  if (isMap(value)) {
     const map = isMap(present) ? present : new YAMLMap();
     for (const [index, pair] of (value.items as Pair<Node, Node | null>[]).entries()) {
       if (index === 0) headed(pair.key, comment);
       map.items.push(pair);
     }
-    merged.set(key, map);
-  } else if (present === undefined) merged.set(key, value);
+    merged.set(key, { node: map, comment: '' });
+    return value.items.length > 0;
+  }
+  if (present !== undefined) return false;
+  merged.set(key, { node: value, comment: above });
+  return true;
 }
 
-function headed(node: Node, comment: string): Node {
+function headed<T extends Node>(node: T, comment: string): T {
   node.commentBefore = node.commentBefore ? `${comment}\n${node.commentBefore}` : comment;
   return node;
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
-import { checkSchema, migrate } from '../../src/storage/postgres/migrate.js';
+import { checkSchema, checkSchemaAt, migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { sampleBatch } from '../support/sample-records.js';
@@ -26,6 +26,7 @@ describe('migrate', () => {
     const lines: string[] = [];
     await Promise.all(Array.from({ length: 6 }, () => migrate(database.url, { log: (line) => lines.push(line) })));
     await checkSchema(pool);
+    await checkSchemaAt(database.url);
     await migrate(database.url, { log });
     expect(lines.filter((line) => line.includes('MIGRATION 0001_log'))).toHaveLength(1);
   });
@@ -86,6 +87,22 @@ describe('migrate', () => {
       plan_cache_mode: 'force_generic_plan',
       enable_seqscan: 'off',
     });
+  });
+
+  it('leaves what an administrator has set', async () => {
+    await pool.query(`ALTER DATABASE ${database.name} SET statement_timeout = '7s'`);
+    await migrate(database.url, { log });
+    await pool.query(`ALTER ROLE CURRENT_USER IN DATABASE ${database.name} SET lock_timeout = '8s'`);
+    await migrate(database.url, { log });
+    const fresh = new pg.Client({ connectionString: database.url });
+    await fresh.connect();
+    const shown = async (name: string): Promise<unknown> => (await fresh.query(`SHOW ${name}`)).rows[0]?.[name];
+    expect([await shown('statement_timeout'), await shown('lock_timeout'), await shown('jit')]).toEqual([
+      '7s',
+      '8s',
+      'off',
+    ]);
+    await fresh.end();
   });
 
   it('refuses a database that is not UTF-8', async () => {

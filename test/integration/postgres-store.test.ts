@@ -44,13 +44,13 @@ storeConformance('postgres, nothing prepared, no hints', async () =>
   onDatabase(await createTestDatabase(), { prepared: false }),
 );
 
-const secondServer = process.env['WRIT_TEST_DATABASE_URL_2'];
+const secondServer = process.env.WRIT_TEST_DATABASE_URL_2;
 if (secondServer !== undefined && secondServer !== '') {
   storeConformance('postgres, second server', async () => onDatabase(await createDatabaseOn(secondServer), {}));
 }
 
 // F11: the URL of a superuser through a transaction-mode PgBouncer; migrations go through it, too.
-const pooler = process.env['WRIT_TEST_POOLER_URL'];
+const pooler = process.env.WRIT_TEST_POOLER_URL;
 if (pooler !== undefined && pooler !== '') {
   storeConformance('postgres behind a pooler', async () =>
     onDatabase(await createDatabaseOn(pooler), { prepared: false }),
@@ -356,8 +356,9 @@ describe('postgres store', () => {
     await open();
     let leases = Array.from({ length: 40 }, () => sampleLease());
     let last = head;
+    const { identity } = await store.readGate(namespace);
     const appendLeases = async (): Promise<void> => {
-      const batch = sampleBatch(namespace, last, { leases });
+      const batch = sampleBatch(namespace, last, { leases, identity });
       expect((await store.append(batch)).outcome).toBe('appended');
       last = headAfter(batch.events);
     };
@@ -382,6 +383,22 @@ describe('postgres store', () => {
     expect(loaded).toEqual(leases);
   });
 
+  it('sends a write set again to a server that may have lost it', async () => {
+    await open();
+    const lease = sampleLease();
+    const { identity } = await store.readGate(namespace);
+    const grant = sampleBatch(namespace, head, { leases: [lease], identity });
+    expect((await store.append(grant)).outcome).toBe('appended');
+    await raw.query('DELETE FROM writ.lease WHERE lease_id = $1', [lease.leaseId]);
+    await raw.query('DELETE FROM writ.lease_write_set WHERE lease_id = $1', [lease.leaseId]);
+    const ended = sampleEnded(lease);
+    const end = sampleBatch(namespace, headAfter(grant.events), { leases: [ended] });
+    expect((await store.append(end)).outcome).toBe('appended');
+    expect((await store.loadLeases(namespace, [lease.leaseId])).records).toEqual([ended]);
+    await raw.query('DELETE FROM writ.lease_write_set WHERE lease_id = $1', [lease.leaseId]);
+    await expect(store.loadLeases(namespace, [lease.leaseId])).rejects.toMatchObject({ kind: 'bug' });
+  });
+
   it('with an old snapshot held open, only rows that were replaced are left behind (F25)', {
     timeout: 60_000,
   }, async () => {
@@ -391,18 +408,20 @@ describe('postgres store', () => {
     await store.close();
     const before = await tableStatistics(observer);
     store = createPostgresStore({ url: database.url, notify: false });
+    const { identity } = await store.readGate(namespace);
     let last = head;
     const cycles = 150;
     for (let i = 0; i < cycles; i += 1) {
       const lease = sampleLease();
       const grant = sampleBatch(namespace, last, {
+        identity,
         leases: [lease],
         runs: i === 0 ? [sampleRun()] : [],
         keys: [sampleKey({ key: `k-${i}` })],
         newKeys: [{ scope: 'run:run-1', key: `k-${i}` }],
       });
       expect((await store.append(grant)).outcome).toBe('appended');
-      const release = sampleBatch(namespace, headAfter(grant.events), { leases: [sampleEnded(lease)] });
+      const release = sampleBatch(namespace, headAfter(grant.events), { identity, leases: [sampleEnded(lease)] });
       expect((await store.append(release)).outcome).toBe('appended');
       last = headAfter(release.events);
     }

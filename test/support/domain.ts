@@ -175,6 +175,8 @@ export class Namespace {
     const decision = new Decision(layer, this.now, actor, this.bounds, this.loaded);
     const value = command(decision);
     layer.commit();
+    // Grants of one microsecond are a microsecond apart; the database clock does not stay behind them for long.
+    this.now = Math.max(this.now, this.state.time);
     this.decision = decision;
     this.last = decision.events;
     this.events.push(...decision.events);

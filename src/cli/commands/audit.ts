@@ -11,7 +11,7 @@ import { eventJson, toCheckpoint, toRecord } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { momentText } from '../show.js';
+import { counted, momentText } from '../show.js';
 import { showEvent } from './why.js';
 
 export function registerAudit(program: Command, cli: Cli): void {
@@ -33,12 +33,12 @@ function registerExport(audit: Command, cli: Cli): void {
     const writ = await client('auditor');
     if (output === '-') {
       const { count } = await writeExport(writ, after, async (text) => out.raw(text));
-      out.note(`${count} events.`);
+      out.note(`${counted(count, 'event')}.`);
       return EXIT.ok;
     }
     const summary = await exportToFile(writ, after, output);
     out.result({ file: output, ...summary }, () => {
-      out.line(`${summary.events} events, up to revision ${summary.revision}, written to ${output}.`);
+      out.line(`${counted(summary.events, 'event')}, up to revision ${summary.revision}, written to ${output}.`);
       out.line(`Signed by key ${summary.key_id}. Verify it with: writ audit verify ${output}`);
     });
     return EXIT.ok;
@@ -147,7 +147,7 @@ function showVerdict(out: Output, verdict: LogVerdict): void {
     if (verdict.events > 0) out.line(`Events ${verdict.firstRevision} to ${verdict.lastRevision} before it are linked without a gap; no signature over them was reached.`);
     return;
   }
-  out.line(`${out.style('verified', 'green')}: ${verdict.events} events of namespace ${verdict.namespace}, revisions ${verdict.firstRevision} to ${verdict.lastRevision}, none changed, removed, inserted or reordered.`);
+  out.line(`${out.style('verified', 'green')}: ${counted(verdict.events, 'event')} of namespace ${verdict.namespace}, revisions ${verdict.firstRevision} to ${verdict.lastRevision}, none changed, removed, inserted or reordered.`);
   if (checkpoint !== null) out.line(`The end is signed: ${momentText(checkpoint.time)}, hash ${checkpoint.hash}.`);
   if (verdict.firstRevision > 1) out.line(`It says nothing about the events before revision ${verdict.firstRevision}.`);
   out.line(`Key ${checkpoint?.keyId ?? ''}, fingerprint (SHA-256) ${verdict.keyFingerprint}.`);

@@ -37,7 +37,7 @@ export function registerCheck(program: Command, cli: Cli): void {
     const { allowed, reason, message, writes, logRevision } = decision;
     const observedOnly = writes[0]?.observedOnly === true;
     out.result({ allowed, reason, message, observed_only: observedOnly, log_revision: logRevision?.toString(), request_id: requestId }, () => {
-      out.line(`${allowed ? out.style('allowed', 'green') : out.style('denied', 'red')} (${writes[0]?.reason ?? reason}): ${message}`);
+      out.line(`${allowed ? out.style('allowed', 'green') : out.style('denied', 'red')} (${writes[0]?.reason ?? reason})${message === '' ? '' : `: ${message}`}`);
       if (observedOnly) out.line('Its kind is only observed; enforced, this write would be denied.');
     });
     if (decision.error !== undefined) return EXIT.unavailable;

@@ -14,7 +14,6 @@ import { clientConfig } from '../../storage/postgres/connections.js';
 import { checkSchema, SchemaError } from '../../storage/postgres/migrate.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
-import { lasting } from '../show.js';
 import { reasonOf } from './migrate.js';
 
 /** What was looked at, and what was found. `skipped`: it does not apply here. */
@@ -206,7 +205,7 @@ export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
 }
 
 function skew(ms: number, roundTripMs: number): Finding {
-  const text = `${lasting(Math.abs(ms))} ${ms < 0 ? 'behind' : 'ahead of'} this machine's, measured to ${lasting(roundTripMs)}; only the database's clock decides`;
+  const text = `${Math.round(Math.abs(ms))} ms ${ms < 0 ? 'behind' : 'ahead of'} this machine's, measured to ${roundTripMs} ms; only the database's clock decides`;
   return Math.abs(ms) > MAX_SKEW_MS + roundTripMs ? warning('database clock', text) : ok('database clock', text);
 }
 

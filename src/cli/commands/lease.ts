@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { toDuration } from '../../clients/common/time.js';
 import { wireEntries } from '../../clients/runner/acquire.js';
@@ -8,7 +9,7 @@ import { addWriteSetOptions, type AskedWriteSet, askedWriteSet, duration, repeat
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { endReasonWord, showLease, showLeases, showOpenWrites, showRefusal, waitingText, when } from '../show.js';
+import { endReasonWord, showEntries, showLease, showLeases, showOpenWrites, showRefusal, waitingText, when } from '../show.js';
 
 export function registerLease(program: Command, cli: Cli): void {
   const lease = program.command('lease').description('write sets and leases');
@@ -27,6 +28,9 @@ interface AcquireOptions extends WriteSetFlags {
   readonly purpose?: string;
   readonly requestId?: string;
 }
+
+/** A coordinator that answers `waiting` at once is not asked in a tight loop. */
+const MIN_ROUND_MS = 100;
 
 /** What acquire and preview have in common. */
 function requestOf(asked: AskedWriteSet, options: AcquireOptions) {
@@ -52,7 +56,7 @@ function registerAcquire(lease: Command, cli: Cli): void {
   const resources = addWriteSetOptions(acquire);
   acquire
     .option('--ttl <duration>', "how long it lives unless renewed (default: the conflict map's)", duration)
-    .option('--wait <duration>', 'wait for what others hold; one call waits 20 s at most, then call again with the same key', duration)
+    .option('--wait <duration>', 'wait for what others hold', duration)
     .option('--key <key>', 'idempotency key: the same key returns the same lease')
     .option('--purpose <text>', 'what for')
     .option('--request-id <id>', 'finds the attempt later: writ why ID');
@@ -61,11 +65,17 @@ function registerAcquire(lease: Command, cli: Cli): void {
     const requestId = options.requestId ?? randomUUID();
     const key = options.key ?? randomUUID();
     const writ = await client('runner');
-    const answer = await writ.lease.acquireWriteSet({ ...requestOf(asked, options), idempotencyKey: key, requestId }, { requestId });
+    const request = { ...requestOf(asked, options), idempotencyKey: key, requestId };
+    let answer = await writ.lease.acquireWriteSet(request, { requestId });
+    // The same key again resumes the same place, until the wait is over.
+    while (answer.outcome?.$case === 'waiting') {
+      out.note(waitingText(answer.outcome.value));
+      await pause(MIN_ROUND_MS);
+      answer = await writ.lease.acquireWriteSet(request, { requestId });
+    }
     const { outcome } = answer;
     out.result({ ...(AcquireWriteSetResponse.toJSON(answer) as object), requestId, idempotencyKey: key }, () => {
       if (outcome?.$case === 'lease') showLease(out, outcome.value);
-      if (outcome?.$case === 'waiting') out.line(`${waitingText(outcome.value)}\nCall again within 10 s: --key ${key}`);
       if (outcome?.$case === 'refusal') {
         showRefusal(out, outcome.value);
         out.line(`  more: writ why ${requestId}`);
@@ -90,7 +100,7 @@ function registerPreview(lease: Command, cli: Cli): void {
     out.result(PreviewWriteSetResponse.toJSON(answer), () => {
       if (outcome?.$case === 'lease') {
         out.line('It would be granted:');
-        showLease(out, outcome.value);
+        showEntries(out, outcome.value.entries);
       }
       if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
     });

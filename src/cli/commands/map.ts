@@ -18,7 +18,7 @@ import { EXIT } from '../exit-codes.js';
 import { type MapFiles, readMapFiles } from '../map-files.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { several, when } from '../show.js';
+import { counted, several, when } from '../show.js';
 import { unifiedDiff } from '../text-diff.js';
 import { registerExplain } from './map-explain.js';
 
@@ -90,7 +90,7 @@ function registerChecks(map: Command, cli: Cli): void {
     const valid = compiled !== undefined;
     out.result({ valid, problems }, () => {
       showProblems(out, problems);
-      const count = problems.length === 0 ? '' : ` (${problems.length} ${valid ? 'warnings' : 'problems'})`;
+      const count = problems.length === 0 ? '' : ` (${counted(problems.length, valid ? 'warning' : 'problem')})`;
       out.line(valid ? `${out.style('valid', 'green')}${count}` : `${out.style('not valid', 'red')}${count}`);
     });
     return valid ? EXIT.ok : EXIT.usage;
@@ -108,8 +108,8 @@ function registerChecks(map: Command, cli: Cli): void {
     out.result({ passed, failed, problems: broken ? errors : [] }, () => {
       showProblems(out, broken ? errors : failed);
       if (broken) out.line(out.style('not valid', 'red'));
-      else if (failed.length > 0) out.line(`${out.style('failed', 'red')}: ${failed.length} of its assertions`);
-      else out.line(`${out.style('passed', 'green')}: ${document?.assertions?.length ?? 0} assertions`);
+      else if (failed.length > 0) out.line(`${out.style('failed', 'red')}: ${counted(failed.length, 'assertion')}`);
+      else out.line(`${out.style('passed', 'green')}: ${counted(document?.assertions?.length ?? 0, 'assertion')}`);
     });
     if (broken) return EXIT.usage;
     return passed ? EXIT.ok : EXIT.verification;
@@ -136,11 +136,17 @@ async function previewMap(out: Output, writ: WritClient, files: MapFiles, handli
   const request = { document: files.text(), onLiveConflict: HANDLING[handling] ?? 0 };
   const answer = await writ.conflictMap.previewConflictMap(request);
   out.result(PreviewConflictMapResponse.toJSON(answer), () => {
-    showProblems(out, answer.problems);
+    showProblems(out, locally(files, answer.problems));
     showAffected(out, answer.affected, 'would be');
     out.line(answer.accepted ? out.style('It would be taken.', 'green') : out.style('It would not be taken.', 'red'));
   });
   return answer.accepted;
+}
+
+/** Of fragments the coordinator sees one merged text, whose lines are in no file. */
+function locally(files: MapFiles, told: readonly Problem[]): readonly Problem[] {
+  const { problems } = checkConflictMapText(files.files);
+  return problems.length > 0 ? problems : told;
 }
 
 function showAffected(out: Output, affected: readonly AffectedLease[], verb: string): void {
@@ -225,12 +231,12 @@ function registerApply(map: Command, cli: Cli): void {
     }
     const writ = await client('admin');
     if (options.dryRun === true) return (await previewMap(out, writ, files, options.onLiveConflict)) ? EXIT.ok : EXIT.refused;
-    await put(out, writ, files.text(), options);
+    await put(out, writ, files.text(), options, problems);
     return EXIT.ok;
   });
 }
 
-async function put(out: Output, writ: WritClient, document: string, options: ApplyOptions): Promise<void> {
+async function put(out: Output, writ: WritClient, document: string, options: ApplyOptions, local: readonly Problem[] = []): Promise<void> {
   const expected = options.expectedVersion === undefined ? (await writ.conflictMap.getConflictMap({})).version : BigInt(options.expectedVersion);
   const answer = await writ.conflictMap.putConflictMap({
     document,
@@ -239,7 +245,7 @@ async function put(out: Output, writ: WritClient, document: string, options: App
     onLiveConflict: HANDLING[options.onLiveConflict] ?? 0,
   });
   out.result(PutConflictMapResponse.toJSON(answer), () => {
-    showProblems(out, answer.warnings);
+    showProblems(out, local.length > 0 ? local : answer.warnings);
     showAffected(out, answer.affected, 'were');
     out.line(`Version ${answer.version} is in force.`);
   });

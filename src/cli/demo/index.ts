@@ -93,24 +93,33 @@ function watchForInterruption(): Interruption {
   const onSignal = (signal: NodeJS.Signals) => {
     interrupt(
       new Interrupted(
-        `Interrupted by ${signal}. Everything that was started is ended.`,
+        `Interrupted by ${signal}. Everything that was started is being ended.`,
         128 + (SIGNALS[signal as keyof typeof SIGNALS] ?? 0),
       ),
     );
   };
-  const onBrokenPipe = () => interrupt(new Interrupted('Nobody reads this any more.', EXIT.notObserved));
+  // For other commands a reader that went away is a good end; this one has to clean up, and has not observed all.
+  const others = process.stdout.rawListeners('error') as ((error: Error) => void)[];
+  let isBroken = false;
+  const onBrokenPipe = () => {
+    isBroken = true;
+    interrupt(new Interrupted('Nobody reads this any more.', EXIT.notObserved));
+  };
   const timer = setTimeout(
     () => interrupt(new Interrupted(`Not done after ${PATIENCE_MS / 1_000} s.`, EXIT.notObserved)),
     PATIENCE_MS,
   );
   for (const signal of Object.keys(SIGNALS)) process.on(signal, onSignal);
-  process.stdout.on('error', onBrokenPipe);
+  process.stdout.removeAllListeners('error').on('error', onBrokenPipe);
   return {
     happens,
     stopWatching() {
       clearTimeout(timer);
       for (const signal of Object.keys(SIGNALS)) process.off(signal, onSignal);
+      // Ours stays where it is needed: the next write would fail again.
+      if (isBroken) return;
       process.stdout.off('error', onBrokenPipe);
+      for (const listener of others) process.stdout.on('error', listener);
     },
   };
 }

@@ -116,7 +116,7 @@ export class Processes {
     try {
       // Nothing of the caller's environment: a WRIT_DATABASE_URL there would let the demo play on somebody's database.
       const handle = spawn(process.execPath, [programPath(program), ...args], {
-        env: { ...environment },
+        env: { TMPDIR: this.directory, ...environment },
         stdio: ['pipe', 'pipe', log.fd],
         detached: ownSession,
       });

@@ -21,18 +21,20 @@ export type Reply<Answer> = { readonly ok: Answer } | { readonly failed: string 
 export async function runProgram<Config, Command, Answer>(
   start: (config: Config) => Promise<Running<Command, Answer>>,
 ): Promise<void> {
-  const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+  const reader = createInterface({ input: process.stdin });
+  const lines = reader[Symbol.asyncIterator]();
+  // The demo decides when this ends, also when Ctrl-C reaches the whole group of processes.
+  process.on('SIGINT', () => undefined);
+  process.on('SIGTERM', () => reader.close());
   const first = await lines.next();
   if (first.done === true) return;
   const program = await start(JSON.parse(first.value) as Config);
-  // The demo decides when this ends, also when Ctrl-C reaches the whole group of processes.
-  process.on('SIGINT', () => undefined);
-  process.on('SIGTERM', () => process.stdin.destroy());
+  // At once, also when a command is still under way: nobody waits for its answer any more.
+  reader.once('close', () => void program.stop().finally(() => process.exit()));
   say(program.ready);
   for (let line = await lines.next(); line.done !== true; line = await lines.next()) {
     say(await reply(program, JSON.parse(line.value) as Command));
   }
-  await program.stop();
 }
 
 async function reply<Command, Answer>(program: Running<Command, Answer>, command: Command): Promise<Reply<Answer>> {

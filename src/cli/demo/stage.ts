@@ -191,7 +191,9 @@ export class Stage {
 
   /** What a service that ended unexpectedly had to say. */
   async trouble(): Promise<string> {
-    const ended = this.services().filter((child) => child.ending !== undefined && child.ending !== 'SIGKILL');
+    // SIGKILL is part of the story, and so is ending well.
+    const expected = [undefined, 'SIGKILL', 'exit code 0'];
+    const ended = this.services().filter((child) => !expected.includes(child.ending));
     const said = await Promise.all(
       ended.map(async (child) => `${child.name} has ended: ${child.ending}\n${await child.logTail()}`),
     );

@@ -18,6 +18,8 @@ export interface Alias {
   readonly to: Pattern;
   /** What every text it matches begins with. */
   readonly prefix: string;
+  /** How specific it is: less is more, see `compareAliases`. */
+  readonly shape: string;
 }
 
 export type ParsedAlias =
@@ -45,7 +47,7 @@ export function parseAlias(from: string, to: string): ParsedAlias {
       };
   }
   const first = tokens[0];
-  return { ok: true, alias: { from, tokens, to: target.pattern, prefix: first?.kind === 'text' ? first.text : '' } };
+  return { ok: true, alias: { from, tokens, to: target.pattern, prefix: first?.kind === 'text' ? first.text : '', shape: shapeOf(tokens) } };
 }
 
 function parseTokens(from: string): AliasToken[] | string {
@@ -112,16 +114,12 @@ export function applyAlias(
 
 /** Negative: `a` is more specific; 0: equally. Text before a capture, a capture before a rest, left to right. */
 export function compareAliases(a: Alias, b: Alias): number {
-  const one = shapeOf(a);
-  const other = shapeOf(b);
-  return one === other ? 0 : one < other ? -1 : 1;
+  return a.shape === b.shape ? 0 : a.shape < b.shape ? -1 : 1;
 }
 
 /** One character a step, so that shapes compare left to right: text "1", capture "2", rest "3"; the end is the least specific. */
-function shapeOf(alias: Alias): string {
-  const steps = alias.tokens.map((token) =>
-    token.kind === 'text' ? '1'.repeat(token.text.length) : token.rest ? '3' : '2',
-  );
+function shapeOf(tokens: readonly AliasToken[]): string {
+  const steps = tokens.map((token) => (token.kind === 'text' ? '1'.repeat(token.text.length) : token.rest ? '3' : '2'));
   return `${steps.join('')}4`;
 }
 

@@ -306,15 +306,14 @@ const MAX_LOOKED_AT = 1_000;
 
 /** The kinds that come closest: most of the first segments in common, then fewest letters different. */
 function closestKinds(map: ConflictMap, resource: readonly string[]): string[] {
-  const text = resource.join('/').slice(0, 64);
+  const text = resource.join('/').slice(0, 24);
   const ranked = map.kinds
     .slice(0, MAX_LOOKED_AT)
     .map((kind) => ({ text: kind.pattern.text, common: commonSegments(kind, resource) }));
   const most = Math.max(0, ...ranked.map((kind) => kind.common));
   return ranked
     .filter((kind) => kind.common === most)
-    .slice(0, 64)
-    .map((kind) => ({ text: kind.text, distance: editDistance(kind.text.slice(0, 64), text) }))
+    .slice(0, 32).map((kind) => ({ text: kind.text, distance: editDistance(kind.text.slice(0, 24), text) }))
     .sort((a, b) => a.distance - b.distance)
     .slice(0, 3)
     .map((kind) => kind.text);

@@ -7,20 +7,14 @@ interface Linked {
   readonly partners: readonly Pattern[];
 }
 
-/** Every pattern and template of the map with those that share its captures: a rule's two sides. */
+/** Every pattern and template of the map with those that share its captures: a rule's two sides, a task's entries. */
 function linkedPatterns(map: ConflictMap): Linked[] {
-  const alone = (pattern: Pattern): Linked => ({ pattern, partners: [] });
+  const together = (patterns: readonly Pattern[]): Linked[] => patterns.map((pattern) => ({ pattern, partners: patterns }));
   return [
-    ...map.kinds.map((kind) => alone(kind.pattern)),
-    ...[...map.tasks.values()].flatMap((task) => task.entries.map((entry) => alone(entry.resource))),
-    ...map.conflicts.flatMap(({ between: [first, second] }) => [
-      { pattern: first, partners: [second] },
-      { pattern: second, partners: [first] },
-    ]),
-    ...map.implies.flatMap((rule) => {
-      const all = [rule.pattern, ...rule.touches.map((touch) => touch.resource)];
-      return all.map((pattern) => ({ pattern, partners: all.filter((other) => other !== pattern) }));
-    }),
+    ...map.kinds.map((kind) => ({ pattern: kind.pattern, partners: [] })),
+    ...[...map.tasks.values()].flatMap((task) => together(task.entries.map((entry) => entry.resource))),
+    ...map.conflicts.flatMap((rule) => together(rule.between)),
+    ...map.implies.flatMap((rule) => together([rule.pattern, ...rule.touches.map((touch) => touch.resource)])),
   ];
 }
 

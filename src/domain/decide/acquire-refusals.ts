@@ -2,7 +2,7 @@ import type { ExpandedWriteSet } from '../conflict-map/index.js';
 import type { RequestedEntry } from '../entry.js';
 import type { Lease } from '../lease.js';
 import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
-import { type Refusal, refuse } from '../refusal.js';
+import { type Blocker, type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
@@ -109,9 +109,7 @@ export function held(
   const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
   return refuse(
     'held',
-    first === undefined
-      ? 'Nothing stands in the way.'
-      : `${JSON.stringify(first.requestedResource || first.resource)} meets ${JSON.stringify(first.resource)}, which ${how}${by}.`,
+    first === undefined ? 'Nothing stands in the way.' : `${meeting(first)}, which ${how}${by}.`,
     {
       action: 'Wait (set wait), ask again later, or ask for the grantable part.',
       who: first?.resolver || 'runner',
@@ -132,4 +130,12 @@ export function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
     },
     { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
   );
+}
+
+/** Where a request and its blocker meet; one name when both mean the same resource. */
+function meeting({ requestedResource, resource }: Blocker): string {
+  const theirs = JSON.stringify(resource);
+  return requestedResource === '' || requestedResource === resource
+    ? `The request needs ${theirs}`
+    : `${JSON.stringify(requestedResource)} meets ${theirs}`;
 }

@@ -27,16 +27,13 @@ import {
   waiterLimit,
 } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endPastLeases } from './ending.js';
-import { enforcedLocks, entriesWithToken, grantTimes } from './granting.js';
+import { endLeases, endPastLeases } from './ending.js';
+import { enforcedLocks, entriesWithToken, grantTimes, pastInTheWay } from './granting.js';
 import { keyReused } from './idempotency.js';
 import { ownRun, runRefusal } from './run-guard.js';
 
 /** How long a place in the queue outlives the last sign of its caller. */
 export const ATTACHED_FOR: Micros = 10 * SECOND;
-
-/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
-const MAX_PAST_ENDED = 1_000;
 
 export interface AcquireCommand {
   readonly principal: string;
@@ -116,7 +113,9 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const locks = enforcedLocks(writeSet);
   const own = ownHolder(decision.state, locks, asker, decision.now);
   if (own !== null) return refused(alreadyHeld(own, writeSet));
-  endWhatIsPast(decision, locks, asker);
+  // What has expired ends first, so that those who waited for it go first (P9).
+  const past = pastInTheWay(decision, writeSet);
+  if (past.length > 0) endPastLeases(decision, past);
   const obstacles = obstaclesNow(decision, locks, asker);
   if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };
   const held = heldRefusal(decision, command, run, writeSet, obstacles);
@@ -126,20 +125,6 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const full = waiterLimit(decision, run);
   if (full !== null) return refused(full);
   return { kind: 'queue', writeSet, refusal: held, ahead: obstacles.filter((o) => o.lease.state === 'waiting').length };
-}
-
-/** Ends expired leases that stand in the way, so that those who waited for them go first (P9). */
-function endWhatIsPast(decision: Decision, locks: readonly Lock[], asker: Asker): void {
-  const past: Lease[] = [];
-  // The run's own expired leases count too: the new one is granted over them.
-  for (const askerRun of [asker, { ...asker, runId: '' }]) {
-    for (const { lease } of holdersInTheWay(decision.state, locks, askerRun)) {
-      if (!isPast(lease, decision.now) || past.includes(lease)) continue;
-      past.push(lease);
-      if (past.length >= MAX_PAST_ENDED) break;
-    }
-  }
-  if (past.length > 0) endPastLeases(decision, past);
 }
 
 /** Live holders first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
@@ -299,15 +284,10 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   const now = decision.now;
   if (place === null || place.waitsUntil <= now || place.attachedUntil <= now) {
     const timedOut = place !== null && place.waitsUntil <= now;
-    decision.emit(
-      {
-        kind: 'lease_ended',
-        leaseId: lease.leaseId,
-        endReason: timedOut ? 'timed_out' : 'withdrawn',
-        reason: timedOut ? 'The wait is over.' : 'Nobody came back for it.',
-      },
-      { runId: lease.runId, leaseId: lease.leaseId },
-    );
+    const [endReason, why] = timedOut
+      ? (['timed_out', 'The wait is over.'] as const)
+      : (['withdrawn', 'Nobody came back for it.'] as const);
+    endLeases(decision, [lease], endReason, why);
     return { kind: 'refusal', refusal: endedWaiting(decision.lease(lease.leaseId) ?? lease) };
   }
   const attachment = place.attachment + 1;

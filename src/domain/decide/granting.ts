@@ -13,6 +13,9 @@ import { runRefusal } from './run-guard.js';
 /** A grant to a request nobody hangs on must be claimed within this long. */
 export const CLAIM_WITHIN: Micros = 10 * SECOND;
 
+/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
+const MAX_PAST_ENDED = 1_000;
+
 /** The times of a grant made now: never past the kinds' max hold, the end of authority (P5), or the progress window. */
 export function grantTimes(
   now: Micros,
@@ -43,16 +46,13 @@ export function entriesWithToken(
   }));
 }
 
-/** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it. */
+/** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it or waits for it. */
 function observedRefusals(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker): Map<number, string> {
   const refused = new Map<number, string>(writeSet.observedRefusals.map(({ entry, refusal }) => [entry, refusal.kind]));
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
-    for (const { lease } of holdersInTheWay(decision.state, locksOf([entry], []), asker)) {
-      if (isPast(lease, decision.now)) continue;
-      refused.set(index, 'held');
-      return;
-    }
+    const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
+    if (!isFree(decision, locksOf([entry], rules), asker)) refused.set(index, 'held');
   });
   return refused;
 }
@@ -120,15 +120,29 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
   if (!isFree(decision, locksOfLease(waiting), asker)) return [];
   const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
   if (!expanded.ok) return leaveQueue(decision, waiting, 'refused', expanded.refusal.message);
+  if (expanded.writeSet.notBefore !== null && expanded.writeSet.notBefore > now)
+    return leaveQueue(decision, waiting, 'refused', 'The resource set may not be had before its start time.');
   const locks = enforcedLocks(expanded.writeSet);
   if (ownHolder(decision.state, locks, asker, now) !== null) {
     return leaveQueue(decision, waiting, 'refused', 'Another lease of the run holds it now.');
   }
   if (!isFree(decision, locks, asker)) return [];
-  const past = [...holdersInTheWay(decision.state, locks, asker)].map(({ lease }) => lease);
+  const past = pastInTheWay(decision, expanded.writeSet);
   for (const lease of past) endPast(decision, lease);
   grantWaiting(decision, waiting, run, expanded.writeSet, asker);
   return [...locksOfLease(waiting), ...past.flatMap(locksOfLease)];
+}
+
+/** Expired leases, of the run itself too, that a grant would be made over. */
+export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet): Lease[] {
+  const anybody: Asker = { runId: '', order: 0, leaseId: '' };
+  const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
+  const past: Lease[] = [];
+  for (const { lease } of holdersInTheWay(decision.state, locks, anybody)) {
+    if (isPast(lease, decision.now)) past.push(lease);
+    if (past.length >= MAX_PAST_ENDED) break;
+  }
+  return past;
 }
 
 function leaveQueue(

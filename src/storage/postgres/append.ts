@@ -1,3 +1,4 @@
+import type { Micros } from '../../domain/time.js';
 import { type AppendBatch, type AppendResult, type Gate, StoreError } from '../store.js';
 import type { Session } from './connections.js';
 import { isLostRace, isReadOnly, toStoreError } from './errors.js';
@@ -246,7 +247,7 @@ export async function append(
   if (row === undefined) throw new StoreError('bug', 'the append answered without its gate');
   const result = resultOf(row, batch);
   // Inside the exclusive transaction nothing is committed yet; its caller remembers.
-  if (result.outcome === 'appended' && !exclusive) memory.stored(batch.namespace, batch.leases);
+  if (result.outcome === 'appended' && !exclusive) memory.stored(result.gate.identity, batch.namespace, batch.leases);
   return result;
 }
 
@@ -297,8 +298,9 @@ function checkBatch(batch: AppendBatch): void {
         `event ${event.revision} of ${event.namespace} does not belong at ${revision} of ${namespace}`,
       );
     }
-    if (event.body.includes('\n'))
-      throw new StoreError('bad_data', `the body of event ${revision} is not canonical JSON`);
+    if (event.body.includes('\n')) {
+      throw new StoreError('bad_data', `the body of event ${revision} is not canonical JSON: it has a line break`);
+    }
   }
   refuseDuplicates(
     'lease',
@@ -334,7 +336,7 @@ function encode(
     parts.add(part);
     values[parameter] = JSON.stringify(rows);
   };
-  const unsent = batch.leases.filter((lease) => !memory.isStored(batch.namespace, lease));
+  const unsent = batch.leases.filter((lease) => !memory.isStored(batch.identity, batch.namespace, lease));
   add('leases', 'leases', batch.leases.map(leaseColumns));
   add('writeSets', 'write_sets', unsent.map(writeSetColumns));
   add('keys', 'keys', batch.keys.map(keyColumns));
@@ -344,7 +346,7 @@ function encode(
   add('requests', 'requests', requestRows(batch));
   if (batch.mapVersion !== null) {
     parts.add('mapVersion');
-    values['map_version'] = JSON.stringify(mapVersionColumns(batch.mapVersion));
+    values.map_version = JSON.stringify(mapVersionColumns(batch.mapVersion));
   }
   return { parts, values };
 }
@@ -363,12 +365,15 @@ function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlV
     postmaster_start_us: identity?.postmasterStart ?? null,
     head_revision: expectedHead?.revision ?? null,
     head_hash: expectedHead === null ? null : `\\x${expectedHead.hash}`,
-    past_us: batch.reliedOnAsPast,
-    future_us: batch.reliedOnAsFuture,
+    // The latest and the earliest of none are infinite.
+    past_us: finiteOrNull(batch.reliedOnAsPast),
+    future_us: finiteOrNull(batch.reliedOnAsFuture),
     events: JSON.stringify(batch.events.map(eventColumns)),
     bodies: batch.events.map((event) => event.body).join('\n'),
   };
 }
+
+const finiteOrNull = (time: Micros | null): Micros | null => (time === null || Number.isFinite(time) ? time : null);
 
 /** One row per request id and event, whatever an event repeats. */
 function requestRows(batch: AppendBatch): { request_id: string; revision: number }[] {

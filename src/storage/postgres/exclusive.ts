@@ -120,6 +120,6 @@ async function commit(
   const warning = session.warning();
   if (warning !== null)
     throw new StoreError('unknown_outcome', `the commit was not confirmed as asked for: ${warning}`);
-  memory.stored(batch.namespace, batch.leases);
+  if (result.outcome === 'appended') memory.stored(result.gate.identity, batch.namespace, batch.leases);
   return result;
 }

@@ -34,11 +34,12 @@ export interface LeaseRow {
   readonly attached: boolean | null;
   readonly end_reason: EndReason | null;
   readonly ended_at_us: Micros | null;
-  readonly idempotency_key: string;
-  readonly purpose: string;
+  /** Null with all that follow: the write set is missing. */
+  readonly idempotency_key: string | null;
+  readonly purpose: string | null;
   readonly request: string | null;
-  readonly entries: string;
-  readonly rule_locks: string;
+  readonly entries: string | null;
+  readonly rule_locks: string | null;
 }
 
 /** What a lease row of an append is called in its JSON parameter: the columns of writ.lease. */
@@ -83,16 +84,20 @@ export function writeSetColumns(lease: Lease): Record<string, unknown> {
 }
 
 export function leaseFromRow(row: LeaseRow): Lease {
+  const { idempotency_key: idempotencyKey, purpose, entries, rule_locks: ruleLocks } = row;
+  if (idempotencyKey === null || purpose === null || entries === null || ruleLocks === null) {
+    throw new StoreError('bug', `lease ${row.lease_id} has no write set`);
+  }
   return {
     leaseId: row.lease_id,
     runId: row.run_id,
-    idempotencyKey: row.idempotency_key,
+    idempotencyKey,
     state: row.state,
     generation: row.generation,
     request: row.request === null ? null : unpackRequest(JSON.parse(row.request) as PackedRequest),
-    purpose: row.purpose,
-    entries: unpackEntries(JSON.parse(row.entries) as PackedEntries),
-    ruleLocks: row.rule_locks === '[]' ? [] : (JSON.parse(row.rule_locks) as PackedRuleLock[]).map(unpackRuleLock),
+    purpose,
+    entries: unpackEntries(JSON.parse(entries) as PackedEntries),
+    ruleLocks: ruleLocks === '[]' ? [] : (JSON.parse(ruleLocks) as PackedRuleLock[]).map(unpackRuleLock),
     requestedTtl: row.requested_ttl_us,
     ttl: row.ttl_us,
     createdAt: row.created_at_us,

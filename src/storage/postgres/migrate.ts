@@ -37,6 +37,9 @@ export class SchemaError extends Error {
   }
 }
 
+/** A pool or a client. */
+export type Queryable = Pick<pg.Pool | pg.Client, 'query'>;
+
 export interface MigrateOptions {
   /** Told what is done, one line each. */
   readonly log: (line: string) => void;
@@ -86,8 +89,21 @@ export async function migrate(url: string, options: MigrateOptions): Promise<voi
   }
 }
 
+/** As checkSchema, on a connection of its own. */
+export async function checkSchemaAt(url: string): Promise<void> {
+  const client = new pg.Client(clientConfig(url));
+  // Reported by the query that is under way; without a listener it would end the process.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    await checkSchema(client);
+  } finally {
+    await client.end();
+  }
+}
+
 /** For the start of a coordinator: the schema is exactly the one this version knows. */
-export async function checkSchema(pool: Pick<pg.Pool, 'query'>): Promise<void> {
+export async function checkSchema(pool: Queryable): Promise<void> {
   const applied = await readApplied(pool);
   if (applied === null) {
     throw new SchemaError('SCHEMA_MISSING', 'the database has no schema of Writ: run `writ migrate`');
@@ -150,27 +166,33 @@ async function applyMigrations(client: pg.Client, log: (line: string) => void): 
 
 /**
  * For the role that migrates, in this database: no other role and no other database is touched. Where that is not
- * permitted, for everybody in the database; where that is not either, somebody else has to.
+ * permitted, for everybody in the database; where that is not either, somebody else has to. What an administrator has
+ * set already, for either, stays.
  */
 async function applySettings(client: pg.Client, log: (line: string) => void): Promise<void> {
-  const { rows } = await client.query<{ role: string; database: string }>(
-    `SELECT quote_ident(current_user) AS role, quote_ident(current_database()) AS database`,
-  );
+  const { rows } = await client.query<{ role: string; database: string; made: string[] }>(`
+SELECT quote_ident(current_user) AS role, quote_ident(d.datname) AS database,
+  ARRAY(SELECT split_part(setting, '=', 1)
+    FROM pg_db_role_setting AS s CROSS JOIN LATERAL unnest(s.setconfig) AS setting
+    WHERE s.setdatabase = d.oid AND s.setrole IN (0, (SELECT r.oid FROM pg_roles AS r WHERE r.rolname = current_user))
+  ) AS made
+FROM pg_database AS d WHERE d.datname = current_database()`);
   const [where] = rows;
   if (where === undefined) throw new Error('the server did not say who we are');
+  const missing = Object.entries(SETTINGS).filter(([name]) => !where.made.includes(name));
+  if (missing.length === 0) return;
   const targets = [`ALTER ROLE ${where.role} IN DATABASE ${where.database}`, `ALTER DATABASE ${where.database}`];
   for (const target of targets) {
     try {
-      const settings = Object.entries(SETTINGS).map(([name, value]) => `${target} SET ${name} = '${value}';`);
-      await client.query(settings.join('\n'));
+      await client.query(missing.map(([name, value]) => `${target} SET ${name} = '${value}';`).join('\n'));
       return;
     } catch (error) {
       if (!(error instanceof pg.DatabaseError)) throw error;
       log(`${target} SET … was refused: ${error.message}`);
     }
   }
-  const list = Object.entries(SETTINGS).map(([name, value]) => `${name} = ${value}`);
-  log(`warning: these settings could not be made for Writ's role, let an administrator make them: ${list.join(', ')}`);
+  const list = missing.map(([name, value]) => `${name} = ${value}`).join(', ');
+  log(`warning: these settings could not be made for Writ's role, let an administrator make them: ${list}`);
 }
 
 async function knownMigrations(): Promise<string[]> {
@@ -182,7 +204,7 @@ async function knownMigrations(): Promise<string[]> {
 }
 
 /** Names in the order they were applied; null: there is no table of them. */
-async function readApplied(client: Pick<pg.Pool, 'query'>): Promise<string[] | null> {
+async function readApplied(client: Queryable): Promise<string[] | null> {
   try {
     const { rows } = await client.query<{ name: string }>(`SELECT m.name FROM ${SCHEMA}.${TABLE} AS m ORDER BY m.id`);
     return rows.map((row) => row.name);

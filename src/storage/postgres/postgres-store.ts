@@ -82,7 +82,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     readEvent: (namespace, revision) => short.read((session) => readEvent(session, namespace, revision)),
     async loadSnapshot(namespace) {
       const snapshot = await long.read((session) => loadSnapshot(session, gates, namespace));
-      if (snapshot !== null) memory.stored(namespace, snapshot.leases);
+      if (snapshot !== null) memory.stored(snapshot.gate.identity, namespace, snapshot.leases);
       return snapshot;
     },
     loadLeases: (namespace, ids) => short.read((session) => loadLeases(session, namespace, ids)),

@@ -24,14 +24,15 @@ type Row<T> = T & { readonly [column: string]: unknown };
 
 /**
  * The live part of a lease and its write set are two tables (see migrations/0002_projections.sql). The write set is
- * looked up per lease and never hash-joined, which would read all of them.
+ * looked up per lease and never hash-joined, which would read all of them. LEFT, so that a lease without one is an error
+ * and not an absent lease.
  */
 const LEASE_COLUMNS = `l.lease_id, l.run_id, l.state, l.generation, l.requested_ttl_us, l.ttl_us, l.max_ttl_us,
   l.created_at_us, l.granted_at_us, l.expires_at_us, l.max_expires_at_us, l.progress_window_us, l.progress_marker,
   l.progress_at_us, l.claim_by_us, l.queued_at, l.waits_until_us, l.attached_until_us, l.attachment, l.attached,
   l.end_reason, l.ended_at_us, w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks`;
 const WRITE_SET = `
-  JOIN LATERAL (SELECT * FROM writ.lease_write_set AS s
+  LEFT JOIN LATERAL (SELECT * FROM writ.lease_write_set AS s
     WHERE s.namespace = l.namespace AND s.lease_id = l.lease_id LIMIT 1) AS w ON true`;
 
 const RUN_COLUMNS = `r.run_id, r.idempotency_key, r.state, r.state_reason, r.block_cause, r.purpose, r.goal_revision,

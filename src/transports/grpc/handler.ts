@@ -42,8 +42,9 @@ export type StreamWork<Request, Response> = (api: WritApi, call: Call, request: 
 
 const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
 
-/** Lines about calls, errors excepted; what a caller can cause in a loop must not fill the disk. */
+// What a caller can cause in a loop must not fill the disk. Errors have a share of their own.
 const MAX_LOG_LINES_PER_SECOND = 200;
+const MAX_ERROR_LINES_PER_SECOND = 50;
 
 /** Calls that change what others meet and that people make: each is worth a line in the log. */
 const NOTABLE: ReadonlySet<string> = new Set<Method>([
@@ -66,7 +67,8 @@ const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOW
 export class CallHandler {
   readonly #options: HandlerOptions;
   readonly #active = new Set<Call>();
-  readonly #budget = new LineBudget(MAX_LOG_LINES_PER_SECOND);
+  readonly #lines = new LineBudget(MAX_LOG_LINES_PER_SECOND);
+  readonly #errorLines = new LineBudget(MAX_ERROR_LINES_PER_SECOND);
 
   constructor(options: HandlerOptions) {
     this.#options = options;
@@ -164,7 +166,8 @@ export class CallHandler {
     call.span.end(attributes, OUR_TROUBLE.has(code) || code === status.UNAVAILABLE);
     const level = levelOf(call.method, code);
     const { log } = this.#options;
-    if (!log.isLevelEnabled(level) || (level !== 'error' && !this.#budget.take())) return;
+    const budget = level === 'error' ? this.#errorLines : this.#lines;
+    if (!log.isLevelEnabled(level) || !budget.take()) return;
     const line = {
       method: call.method,
       code: status[code],
@@ -174,7 +177,7 @@ export class CallHandler {
       ...(call.span.traceId === '' ? {} : { trace_id: call.span.traceId }),
       ...idsOf(request),
       duration_ms: micros / 1000,
-      ...this.#budget.suppressed(),
+      ...budget.suppressed(),
     };
     log[level](level === 'error' ? { ...line, err: error } : line, 'rpc');
   }

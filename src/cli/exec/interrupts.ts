@@ -1,0 +1,44 @@
+import { constants } from 'node:os';
+import { signalExit } from '../exit-codes.js';
+
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/**
+ * What to do when `writ exec` is told to stop: before the command runs, give up what is under way; afterwards, pass the
+ * signal on and let the command decide.
+ */
+export class Interrupts {
+  private readonly aborter = new AbortController();
+  private forward: ((signal: NodeJS.Signals) => void) | undefined;
+  private first: NodeJS.Signals | undefined;
+
+  private readonly listener = (signal: NodeJS.Signals): void => {
+    this.first ??= signal;
+    if (this.forward === undefined) this.aborter.abort(new Error(`interrupted by ${signal}`));
+    else this.forward(signal);
+  };
+
+  constructor() {
+    for (const name of FORWARDED) process.on(name, this.listener);
+  }
+
+  /** Aborts when a signal came before the command ran. */
+  get signal(): AbortSignal {
+    return this.aborter.signal;
+  }
+
+  /** 128 and the number of the signal; undefined when none came. */
+  get exitCode(): number | undefined {
+    return this.first === undefined ? undefined : signalExit(constants.signals[this.first]);
+  }
+
+  passTo(forward: (signal: NodeJS.Signals) => void): void {
+    this.forward = forward;
+    // It came while the command was being started.
+    if (this.first !== undefined) forward(this.first);
+  }
+
+  dispose(): void {
+    for (const name of FORWARDED) process.off(name, this.listener);
+  }
+}

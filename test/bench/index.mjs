@@ -1,0 +1,115 @@
+/**
+ * `npm run bench`: the numbers of design section 14 that exist now, measured against the built coordinator as a
+ * process of its own, with its embedded Postgres and fsync on. Clients are this process. See docs/performance.md.
+ */
+import { loadavg } from 'node:os';
+import { loadGenerated } from './client.mjs';
+import { Launcher } from './coordinator.mjs';
+import { Crowds } from './crowd.mjs';
+import { Echo } from './echo.mjs';
+import { describeMachine, round2 } from './environment.mjs';
+import { parseOptions, USAGE } from './options.mjs';
+import { measurePeers } from './peers.mjs';
+import { tableOf, textOf, writeJson } from './report.mjs';
+import { Resources } from './resources.mjs';
+import { checks } from './rows/checks.mjs';
+import { cycles } from './rows/cycles.mjs';
+import { growth } from './rows/growth.mjs';
+import { memory } from './rows/memory.mjs';
+import { renewals } from './rows/renewals.mjs';
+import { restart } from './rows/restart.mjs';
+import { steady } from './rows/steady.mjs';
+
+/** @import { Options } from './options.mjs' */
+/** @import { Bench } from './bench.mjs' */
+/** @import { Row } from './report.mjs' */
+
+/** In this order: the largest crowd is made once for growth, memory and restart. */
+const ROWS = { cycles, checks, renewals, growth, memory, restart, steady };
+
+/** After it the crowds are not needed. */
+const LAST_OF_CROWDS = 'restart';
+
+const EXIT = { done: 0, failed: 1, usage: 2 };
+
+async function main() {
+  const resources = new Resources();
+  /** @type {Options} */
+  let options;
+  try {
+    options = parseOptions(process.argv.slice(2), new Set(Object.keys(ROWS)));
+  } catch (error) {
+    process.stderr.write(
+      `${error instanceof Error ? error.message : error}\n${USAGE}\nrows: ${Object.keys(ROWS).join(', ')}\n`,
+    );
+    return EXIT.usage;
+  }
+  if (options.help) {
+    process.stdout.write(`${USAGE}\nrows: ${Object.keys(ROWS).join(', ')}\n`);
+    return EXIT.done;
+  }
+  try {
+    await Promise.race([measureAll(options, resources), tooLong(options.timeoutMs), stopSignal()]);
+    return EXIT.done;
+  } catch (error) {
+    process.stderr.write(`bench: ${error instanceof Error ? error.stack : error}\n`);
+    return EXIT.failed;
+  } finally {
+    await resources.end();
+  }
+}
+
+/** @param {Options} options @param {Resources} resources */
+async function measureAll(options, resources) {
+  const machine = await describeMachine();
+  const launcher = new Launcher(options, resources, await loadGenerated(options.dist));
+  const progress = (/** @type {string} */ text) => void process.stderr.write(`bench: ${text}\n`);
+  const peers = await measurePeers(launcher);
+  const crowds = new Crowds(launcher, progress);
+  /** @type {Bench} */
+  const bench = { launcher, scale: options.scale, echo: await Echo.start(launcher), peers, crowds, progress };
+  const rows = await measureRows(bench, options);
+  const environment = {
+    ...machine,
+    loadAverageAfter: loadavg().map(round2),
+    postgres: launcher.postgresFacts,
+    peers: Object.fromEntries(peers.map(({ name, notMeasured }) => [name, notMeasured ?? 'measured'])),
+  };
+  if (options.json !== null) await writeJson(rows, environment, options.json);
+  // With --json alone stdout is for the machine.
+  const out = options.json === '-' ? process.stderr : process.stdout;
+  out.write(`\n${tableOf(rows, options)}\n\n${textOf(environment)}\n`);
+}
+
+/** @param {Bench} bench @param {Options} options */
+async function measureRows(bench, { only, quick }) {
+  /** @type {Row[]} */
+  const rows = [];
+  for (const [name, measure] of Object.entries(ROWS)) {
+    if (only !== null && !only.has(name)) continue;
+    const measured = await measure(bench);
+    // A smoke run is too short to judge anything by.
+    rows.push(...(quick ? measured.map((row) => ({ ...row, reached: null })) : measured));
+    if (name === LAST_OF_CROWDS) await bench.crowds.dropAll();
+  }
+  return rows;
+}
+
+/** @param {number} milliseconds @returns {Promise<never>} */
+function tooLong(milliseconds) {
+  return new Promise((_, reject) => {
+    setTimeout(() => reject(new Error(`not done after ${milliseconds / 1_000} s`)), milliseconds).unref();
+  });
+}
+
+/** @returns {Promise<never>} */
+function stopSignal() {
+  return new Promise((_, reject) => {
+    for (const name of /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])) {
+      process.once(name, () => reject(new Error(`stopped by ${name}`)));
+    }
+  });
+}
+
+// Something that is abandoned on failure may keep a socket or a timer; everything has been ended by then.
+process.exit(await main());

@@ -1,0 +1,79 @@
+import { atMost, settle } from '../bench.mjs';
+import { acquireLatency } from '../crowd.mjs';
+import { median, rangeOf, summarise } from '../measure.mjs';
+
+/** @import { Bench } from '../bench.mjs' */
+/** @import { Row } from '../report.mjs' */
+/** @import { Sample } from '../measure.mjs' */
+
+const MOST = 1.3;
+
+/**
+ * How an acquire of 8 resources fares beside ever more live leases under the same ancestor. One coordinator for each
+ * size, measured in turns, so that what the machine does meanwhile meets all of them alike; whoever is not measured
+ * is stopped.
+ * @param {Bench} bench @returns {Promise<Row[]>}
+ */
+export async function growth(bench) {
+  const sizes = bench.scale.crowds;
+  const runs = await prepared(bench, sizes);
+  /** @type {Sample[][]} */
+  const samples = sizes.map(() => []);
+  for (let round = 0; round <= bench.scale.repetitions; round += 1) {
+    bench.progress(`growth, round ${round} of ${bench.scale.repetitions}`);
+    for (const [index, size] of sizes.entries()) {
+      const sample = await turn(bench, size, String(runs[index]), round === 0);
+      if (round > 0) samples[index]?.push(sample);
+    }
+  }
+  for (const size of sizes) await (await bench.crowds.of(size)).coordinator.resume();
+  await dropAllButLargest(bench, sizes);
+  return rowsOf(sizes, samples);
+}
+
+/** All crowds, stopped, and a run in each for what is measured. @param {Bench} bench @param {readonly number[]} sizes */
+async function prepared({ crowds }, sizes) {
+  const runs = [];
+  for (const size of sizes) {
+    const { coordinator } = await crowds.of(size);
+    runs.push(await coordinator.clients.newRun());
+    await settle(coordinator);
+    coordinator.suspend();
+  }
+  return runs;
+}
+
+/** @param {Bench} bench @param {number} size @param {string} runId @param {boolean} warmUp */
+async function turn({ crowds, scale }, size, runId, warmUp) {
+  const { coordinator } = await crowds.of(size);
+  await coordinator.resume();
+  const sample = await acquireLatency(coordinator, runId, warmUp ? scale.warmUpMs : scale.repetitionMs);
+  coordinator.suspend();
+  return sample;
+}
+
+/** The rows after this one use the largest. @param {Bench} bench @param {readonly number[]} sizes */
+async function dropAllButLargest({ crowds }, sizes) {
+  for (const size of sizes) if (size !== Math.max(...sizes)) await crowds.drop(size);
+}
+
+/** @param {readonly number[]} sizes @param {readonly Sample[][]} samples @returns {Row[]} */
+function rowsOf(sizes, samples) {
+  const summaries = samples.map(summarise);
+  const rows = sizes.map((size, index) => {
+    const { p50 = Number.NaN, p99 = Number.NaN, p50Spread } = summaries[index] ?? {};
+    return { name: `acquire beside ${words(size)} leases, p50`, value: p50, unit: 'ms', p99, ...spreadOf(p50Spread) };
+  });
+  // Of each round: a mood of the machine that meets a whole round cancels out.
+  const last = samples.at(-1) ?? [];
+  const ratios = last.map((sample, round) => sample.p50 / (samples[0]?.[round]?.p50 ?? Number.NaN));
+  const ratio = median(ratios);
+  const name = `acquire, ${words(sizes.at(-1) ?? 0)} over ${words(sizes[0] ?? 0)} leases`;
+  const target = { target: `${MOST} × at most`, reached: atMost(ratio, MOST) };
+  return [...rows, { name, value: ratio, unit: '×', spread: rangeOf(ratios), ratio, ...target }];
+}
+
+/** @param {[number, number] | undefined} spread */
+const spreadOf = (spread) => (spread === undefined ? {} : { spread });
+
+const words = (/** @type {number} */ size) => size.toLocaleString('en-US');

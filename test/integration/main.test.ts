@@ -1,0 +1,101 @@
+import { once } from 'node:events';
+import { access, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Coordinator, createCoordinator, startCoordinator } from '../../src/main.js';
+import { readConfig } from '../../src/platform/config.js';
+import { createLogger } from '../../src/platform/log.js';
+import { killAndWait } from '../support/postgres.js';
+
+let dataDir: string;
+const running: Coordinator[] = [];
+
+function config(env: Record<string, string> = {}) {
+  const own = { WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: dataDir, WRIT_MAX_CLOCK_SKEW: '0s' };
+  return readConfig({ ...own, ...env });
+}
+
+async function start(): Promise<Coordinator> {
+  const coordinator = await startCoordinator(config(), createLogger('silent'));
+  running.push(coordinator);
+  return coordinator;
+}
+
+async function readiness(coordinator: Coordinator): Promise<number> {
+  return (await fetch(`http://${coordinator.http}/readyz`)).status;
+}
+
+/** Pid and port of the embedded Postgres. */
+async function postmaster(): Promise<{ pid: number; port: number }> {
+  const lines = (await readFile(join(dataDir, 'pgdata', 'postmaster.pid'), 'utf8')).split('\n');
+  return { pid: Number(lines[0]), port: Number(lines[3]) };
+}
+
+async function until(what: string, holds: () => Promise<boolean>): Promise<void> {
+  for (const deadline = performance.now() + 20_000; !(await holds().catch(() => false)); await pause(50)) {
+    if (performance.now() > deadline) throw new Error(`waited in vain: ${what}`);
+  }
+}
+
+beforeEach(async () => {
+  dataDir = await mkdtemp(join(tmpdir(), 'writ-main-'));
+});
+
+afterEach(async () => {
+  await Promise.all(running.splice(0).map((coordinator) => coordinator.stop()));
+  await rm(dataDir, { recursive: true, force: true });
+});
+
+describe('the coordinator', () => {
+  it('starts its Postgres again on the same port when that dies', async () => {
+    const coordinator = await start();
+    const before = await postmaster();
+    await killAndWait(before.pid);
+    await until('another postmaster', async () => (await postmaster()).pid !== before.pid);
+    await until('ready again', async () => (await readiness(coordinator)) === 200);
+    expect((await postmaster()).port).toBe(before.port);
+    expect(await coordinator.stop()).toEqual([]);
+    await expect(postmaster()).rejects.toThrow('ENOENT');
+  });
+
+  it('shares its Postgres with another one on the same data directory; the last to stop stops it', async () => {
+    const [first, second] = [await start(), await start()];
+    expect(await first.stop()).toEqual([]);
+    expect((await postmaster()).pid).toBeGreaterThan(0);
+    expect(await readiness(second)).toBe(200);
+    expect(await second.stop()).toEqual([]);
+    await expect(postmaster()).rejects.toThrow('ENOENT');
+  });
+
+  it('touches no database when its port is taken', async () => {
+    const other = createServer().listen(0, '127.0.0.1');
+    await once(other, 'listening');
+    const port = String((other.address() as AddressInfo).port);
+    const coordinator = createCoordinator(config({ WRIT_GRPC_PORT: port }), createLogger('silent'));
+    await expect(coordinator.start()).rejects.toMatchObject({ exitCode: 3 });
+    await expect(access(join(dataDir, 'pgdata'))).rejects.toThrow('ENOENT');
+    other.close();
+  });
+
+  it('can be stopped at any moment of its start', async () => {
+    for (const delay of [0, 30, 200]) {
+      const coordinator = createCoordinator(config(), createLogger('silent'));
+      const starting = expect(coordinator.start()).rejects.toMatchObject({ exitCode: 0 });
+      await pause(delay);
+      expect(await coordinator.stop()).toEqual([]);
+      await starting;
+    }
+    await expect(postmaster()).rejects.toThrow('ENOENT');
+  });
+
+  it('reads its tokens file before it looks for a database', async () => {
+    const env = {
+      WRIT_DATABASE_URL: 'postgres://writ:hunter2@127.0.0.1:1/writ',
+      WRIT_TOKENS_FILE: join(dataDir, 'none.json'),
+    };
+    await expect(startCoordinator(config(env), createLogger('silent'))).rejects.toThrow(/none\.json: cannot be read/);
+  });
+});

@@ -1,0 +1,584 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { ATTACHED_FOR, describeWaiting } from '../../src/domain/decide/acquire.js';
+import { Decision } from '../../src/domain/decide/decision.js';
+import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
+import { decideAttach } from '../../src/domain/decide/upkeep.js';
+import type { Lease } from '../../src/domain/lease.js';
+import { overlay } from '../../src/domain/state.js';
+import { SECOND } from '../../src/domain/time.js';
+import { DOCUMENT, leased, locksIn, Namespace, optimistic, read, stable, START, tokenOn } from '../support/domain.js';
+import { Oracle, OracleQueue, universeOf } from '../support/oracle.js';
+
+const LONG = 600 * SECOND;
+
+/** Leases and waiting requests that an attachment keeps in the queue, as their replica would. */
+function keep(ns: Namespace, ...leases: readonly Lease[]): void {
+  ns.decide((decision) =>
+    decideAttach(
+      decision,
+      leases.map(({ leaseId }) => ({ leaseId, attachment: ns.lease(leaseId).waiting?.attachment ?? 0, attached: true })),
+    ),
+  );
+}
+
+describe('a place in the queue (P9)', () => {
+  it('says which place, and whom it waits for', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const first = ns.acquire('b', [leased('doc/x')], { wait: LONG });
+    const second = ns.acquire('c', [leased('doc/x')], { wait: LONG });
+    expect(first).toMatchObject({ kind: 'waiting', place: 1, attachment: 1, refusal: { kind: 'held' } });
+    expect(second).toMatchObject({ kind: 'waiting', place: 2 });
+    expect(second.kind === 'waiting' && second.refusal.blockers.map((b) => [b.runId, b.waiting])).toEqual([
+      ['a', false],
+      ['b', true],
+    ]);
+    expect(second.lease).toMatchObject({
+      state: 'waiting',
+      expiresAt: null,
+      waiting: {
+        queuedAt: ns.state.revision,
+        waitsUntil: ns.now + LONG,
+        attachedUntil: ns.now + ATTACHED_FOR,
+        attached: true,
+      },
+    });
+  });
+
+  it('takes no lock, keeps all of its request for later, and has no token', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const held = locksIn(ns.state.held);
+    const waiting = ns.queue('b', leased('doc/x'), leased('doc/y'));
+    expect(locksIn(ns.state.held)).toEqual(held);
+    expect(waiting.request?.entries.length).toBe(2);
+    expect(waiting.entries.map((entry) => entry.token)).toEqual([0, 0]);
+  });
+
+  it('is granted in the append that frees the locks, with a later token and a ttl that starts then', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.advance(5 * SECOND);
+    ns.release(holder);
+    expect(ns.kinds).toEqual(['lease_ended', 'lease_granted']);
+    const lease = ns.lease(waiting);
+    expect(lease).toMatchObject({ state: 'active', request: null, waiting: null, grantedAt: ns.now });
+    expect(lease.expiresAt).toBe(ns.now + 60 * SECOND);
+    expect(tokenOn(lease, 'doc/x')).toBeGreaterThan(tokenOn(holder, 'doc/x'));
+    expect(locksIn(ns.state.queued)).toEqual([]);
+  });
+
+  it.each([
+    ['release', (ns: Namespace, lease: Lease) => ns.release(lease)],
+    ['revoke', (ns: Namespace, lease: Lease) => ns.revoke(lease)],
+    ['stop', (ns: Namespace, lease: Lease) => ns.stop(lease.runId)],
+    ['end of the run', (ns: Namespace, lease: Lease) => ns.update(lease.runId, 'finished')],
+    [
+      'expiry, by the sweeper',
+      (ns: Namespace) => {
+        ns.advance(6 * SECOND);
+        ns.sweep();
+      },
+    ],
+    [
+      'expiry, by another acquire',
+      (ns: Namespace) => {
+        ns.advance(6 * SECOND);
+        ns.acquire('c', [leased('doc/x')]);
+      },
+    ],
+    [
+      'expiry, by a release that comes too late',
+      (ns: Namespace, lease: Lease) => {
+        ns.advance(6 * SECOND);
+        ns.release(lease);
+      },
+    ],
+  ])('is granted by %s of the holder', (_, end) => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.granted(ns.acquire('a', [leased('doc/x')], { ttl: 5 * SECOND }));
+    const waiting = ns.queue('b', leased('doc/x'));
+    end(ns, holder);
+    expect(ns.lease(waiting).state).toBe('active');
+  });
+});
+
+describe('first come, first served among conflicting requests (P9)', () => {
+  it('grants in the order of the queue, one after the other', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    let holder = ns.hold('a', leased('doc/x'));
+    const queue = ['b', 'c', 'd'].map((runId) => ns.queue(runId, leased('doc/x')));
+    for (const next of queue) {
+      ns.release(holder);
+      holder = ns.lease(next);
+      expect(holder.state).toBe('active');
+      expect(ns.state.activeLeases).toBe(1);
+    }
+  });
+
+  it('grants all that stand side by side together', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd', 'e');
+    const holder = ns.hold('a', leased('doc/x'));
+    const readers = ['b', 'c'].map((runId) => ns.queue(runId, stable('doc/x')));
+    const writer = ns.queue('d', leased('doc/x'));
+    const late = ns.queue('e', stable('doc/x'));
+    ns.release(holder);
+    expect(readers.map((reader) => ns.lease(reader).state)).toEqual(['active', 'active']);
+    expect(ns.lease(writer).state).toBe('waiting');
+    // It could stand beside the readers, but came after the writer.
+    expect(ns.lease(late).state).toBe('waiting');
+  });
+
+  it('wait 0 never overtakes a conflicting waiter, although nobody holds it', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.queue('b', leased('doc/x'), leased('doc/y'));
+    expect(ns.refused(ns.acquire('c', [leased('doc/y')])).kind).toBe('held');
+    expect(ns.refused(ns.acquire('c', [optimistic('doc/y')])).kind).toBe('held');
+    expect(ns.waiting(ns.acquire('c', [leased('doc/y')], { wait: LONG })).state).toBe('waiting');
+  });
+
+  it('a wide request neither starves nor holds up disjoint ones (C11)', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.hold('a', leased('doc/x/1'));
+    const wide = ns.queue('b', leased('doc/x/'));
+    expect(ns.refused(ns.acquire('c', [leased('doc/x/2')])).kind).toBe('held');
+    ns.hold('c', leased('doc/y'));
+    ns.hold('c', read('doc/x/2'));
+    ns.release(holder);
+    expect(ns.lease(wide).state).toBe('active');
+  });
+
+  it('whoever leaves the queue makes room for those behind', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const ahead = ns.queue('b', leased('doc/x'), leased('doc/y'));
+    const behind = ns.queue('c', leased('doc/y'));
+    ns.release(ahead);
+    expect(ns.lease(ahead)).toMatchObject({ state: 'ended', endReason: 'withdrawn' });
+    expect(ns.lease(behind).state).toBe('active');
+  });
+
+  it('also one who comes back too late', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const request = [leased('doc/x'), leased('doc/y')];
+    const ahead = ns.waiting(ns.acquire('b', request, { wait: 5 * SECOND, key: 'k' }));
+    const behind = ns.queue('c', leased('doc/y'));
+    ns.advance(6 * SECOND);
+    expect(ns.refused(ns.acquire('b', request, { wait: 5 * SECOND, key: 'k' })).kind).toBe('wait_timeout');
+    expect(ns.lease(ahead).endReason).toBe('timed_out');
+    expect(ns.lease(behind).state).toBe('active');
+  });
+});
+
+describe('passing those who wait for one’s own run (P9)', () => {
+  it('a holder adds entries although somebody waits for what it holds', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.queue('b', leased('doc/x'), leased('doc/y'));
+    expect(ns.acquire('a', [leased('doc/y')]).kind).toBe('lease');
+  });
+
+  it('also through others', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    ns.queue('b', leased('doc/x'));
+    ns.queue('c', leased('doc/y'), leased('doc/z'));
+    expect(ns.acquire('a', [leased('doc/z')]).kind).toBe('lease');
+  });
+
+  it('waits behind none of them when it must wait for somebody else', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const other = ns.hold('c', leased('doc/y'));
+    ns.queue('b', leased('doc/x'), leased('doc/z'));
+    const answer = ns.acquire('a', [leased('doc/y'), leased('doc/z')], { wait: LONG });
+    expect(answer).toMatchObject({ kind: 'waiting', place: 1 });
+    ns.release(other);
+    expect(ns.lease(ns.waiting(answer)).state).toBe('active');
+  });
+
+  it('but does not pass those who do not', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('c', leased('doc/y'));
+    ns.queue('b', leased('doc/y'), leased('doc/z'));
+    expect(ns.refused(ns.acquire('a', [leased('doc/z')])).kind).toBe('held');
+  });
+});
+
+describe('deadlocks are refused at once, with their cycle (P9)', () => {
+  it('of two runs', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    ns.queue('a', leased('doc/y'));
+    const refusal = ns.refused(ns.acquire('b', [leased('doc/x')], { wait: LONG }));
+    expect(refusal).toMatchObject({ kind: 'deadlock', cycle: ['b', 'a', 'b'], resolution: { retryable: true } });
+    expect(refusal.message).toContain('2 runs');
+  });
+
+  it('of any number of runs, and only the one that would close it', () => {
+    fc.assert(
+      fc.property(fc.integer({ min: 3, max: 8 }), (count) => {
+        const names = Array.from({ length: count }, (_, index) => `run-${index}`);
+        const ns = new Namespace().runs(...names);
+        names.forEach((runId, index) => {
+          ns.hold(runId, leased(`doc/${index}`));
+        });
+        for (let index = 0; index < count - 1; index += 1) ns.queue(`run-${index}`, leased(`doc/${index + 1}`));
+        const closing = ns.acquire(`run-${count - 1}`, [leased('doc/0')], { wait: LONG });
+        expect(ns.refused(closing).cycle).toEqual([`run-${count - 1}`, ...names]);
+      }),
+      { numRuns: 6 },
+    );
+  });
+
+  it('through ancestors: the subtree of one holds the leaf of another', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x/'));
+    ns.hold('b', stable('doc/y/1'));
+    ns.queue('a', optimistic('doc/y/'));
+    expect(ns.refused(ns.acquire('b', [optimistic('doc/x/deep/er')], { wait: LONG })).kind).toBe('deadlock');
+  });
+
+  it('through rules that tie different ids', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('service-token/acme'));
+    ns.hold('b', leased('doc/y'));
+    ns.queue('a', leased('doc/y'));
+    const refusal = ns.refused(ns.acquire('b', [leased('integration-config/acme')], { wait: LONG }));
+    expect(refusal).toMatchObject({ kind: 'deadlock', cycle: ['b', 'a', 'b'] });
+  });
+
+  it('through what is implied', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('deployment/eu'));
+    ns.hold('b', leased('doc/y'));
+    ns.queue('a', leased('doc/y'));
+    expect(ns.refused(ns.acquire('b', [leased('dns/eu/www')], { wait: LONG })).kind).toBe('deadlock');
+  });
+
+  it('through the place of a run in the queue', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('c', leased('doc/z'));
+    // b waits for c and stands ahead of a on y.
+    ns.queue('b', leased('doc/z'), leased('doc/y'));
+    ns.queue('a', leased('doc/y'));
+    const refusal = ns.refused(ns.acquire('c', [leased('doc/x')], { wait: LONG }));
+    expect(refusal).toMatchObject({ kind: 'deadlock', cycle: ['c', 'a', 'b', 'c'] });
+  });
+
+  it('wait 0 is refused as held, since it closes no cycle', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    ns.queue('a', leased('doc/y'));
+    expect(ns.refused(ns.acquire('b', [leased('doc/x')])).kind).toBe('held');
+  });
+
+  it('not when the lease waited for has expired', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.granted(ns.acquire('b', [leased('doc/y')], { ttl: SECOND }));
+    ns.hold('a', leased('doc/x'));
+    ns.queue('a', leased('doc/y'));
+    ns.advance(2 * SECOND);
+    expect(ns.acquire('b', [leased('doc/x')], { wait: LONG }).kind).toBe('waiting');
+  });
+
+  it('random requests of a few runs never leave a cycle, and what is refused was one (oracle)', () => {
+    const paths = ['doc/a', 'doc/a/', 'doc/a/1', 'doc/b', 'service-token/t', 'integration-config/t', 'deployment/e'];
+    const make = fc.constantFrom(leased, optimistic, stable);
+    const step = fc.record({
+      runId: fc.constantFrom('a', 'b', 'c', 'd'),
+      entries: fc.array(fc.tuple(make, fc.constantFrom(...paths)), { minLength: 1, maxLength: 2 }),
+      wait: fc.boolean(),
+      release: fc.nat({ max: 9 }),
+    });
+    const universe = universeOf([...paths.map((p) => p.replace(/\/$/, '')), 'image-tag/e', 'dns/e']);
+    fc.assert(
+      fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => {
+        const ns = new Namespace().runs('a', 'b', 'c', 'd');
+        const oracle = new Oracle(universe, DOCUMENT);
+        const queueOf = (): OracleQueue => {
+          const leases = [...ns.state.leases.values()];
+          const active = leases.filter((lease) => lease.state === 'active');
+          const waiting = leases.filter((lease) => lease.state === 'waiting');
+          return new OracleQueue(
+            oracle,
+            active,
+            waiting.map((lease) => ({ ...lease, order: lease.waiting?.queuedAt ?? 0 })),
+          );
+        };
+        for (const { runId, entries, wait, release } of steps) {
+          const before = queueOf();
+          const answer = ns.acquire(
+            runId,
+            entries.map(([asks, path]) => asks(path)),
+            { wait: wait ? LONG : 0 },
+          );
+          if (answer.kind === 'refusal' && answer.refusal.kind === 'deadlock') {
+            // Whoever holds what the run asked for waits, in the end, for the run.
+            expect(before.waitsFor(answer.refusal.cycle[1] as string, runId)).toBe(true);
+          }
+          expect(queueOf().deadlocked()).toBeNull();
+          const active = [...ns.state.leases.values()].filter((lease) => lease.state === 'active');
+          const ending = active[release];
+          if (ending !== undefined) ns.release(ending);
+          expect(queueOf().deadlocked()).toBeNull();
+          for (const a of ns.state.leases.values()) {
+            for (const b of ns.state.leases.values()) {
+              if (a.state !== 'active' || b.state !== 'active' || a.runId === b.runId) continue;
+              expect(oracle.incompatible(a.entries, b.entries)).toBe('');
+            }
+          }
+        }
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
+
+describe('how waiting ends without a grant', () => {
+  it('the wait is over: timed_out, and the retry is told so', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const answer = ns.acquire('b', [leased('doc/x')], { wait: 5 * SECOND, key: 'k' });
+    ns.advance(5 * SECOND);
+    ns.sweep();
+    expect(ns.lease(ns.waiting(answer))).toMatchObject({ state: 'ended', endReason: 'timed_out' });
+    const again = ns.acquire('b', [leased('doc/x')], { wait: 5 * SECOND, key: 'k' });
+    expect(ns.refused(again)).toMatchObject({ kind: 'wait_timeout', resolution: { retryable: true } });
+  });
+
+  it('nobody came back for it: withdrawn', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.advance(ATTACHED_FOR - 1);
+    ns.sweep();
+    expect(ns.lease(waiting).state).toBe('waiting');
+    ns.advance(1);
+    ns.sweep();
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'withdrawn' });
+  });
+
+  it('a place that time has ended is not granted any more', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.hold('a', leased('doc/x'));
+    const gone = ns.queue('b', leased('doc/x'));
+    ns.advance(5 * SECOND);
+    const next = ns.queue('c', leased('doc/x'));
+    ns.advance(5 * SECOND);
+    ns.release(holder);
+    expect(ns.lease(gone).endReason).toBe('withdrawn');
+    expect(ns.lease(next).state).toBe('active');
+  });
+
+  it('the run was stopped, also while its acquire was on its way: nothing is granted afterwards (F14)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.waiting(ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' }));
+    ns.stop('b');
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'run_stopped' });
+    ns.release(holder);
+    expect(ns.kinds).toEqual(['lease_ended']);
+    expect(ns.refused(ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' })).kind).toBe('run_ended');
+    expect(ns.refused(ns.acquire('b', [leased('doc/x')], { wait: LONG })).kind).toBe('run_ended');
+  });
+
+  it('it was revoked by an operator', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    expect(ns.revoke(waiting)).toMatchObject({ endReason: 'revoked' });
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'revoked' });
+  });
+
+  it('the run was blocked meanwhile: refused when its turn comes', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.update('b', 'blocked');
+    ns.release(holder);
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+  });
+
+  it('another lease of the run holds it now', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'), leased('doc/y'));
+    ns.hold('b', leased('doc/y'));
+    ns.release(holder);
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+  });
+
+  it('its turn comes over an expired lease of its own run: that one ends first (P1)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.granted(ns.acquire('a', [leased('doc/x')], { ttl: 300 * SECOND }));
+    const waiting = ns.queue('b', leased('doc/x'), leased('doc/y'));
+    const own = ns.granted(ns.acquire('b', [leased('doc/y')], { ttl: SECOND }));
+    ns.advance(5 * SECOND);
+    keep(ns, waiting);
+    ns.release(holder);
+    expect(ns.last.map((event) => [event.body.kind, event.leaseId])).toEqual([
+      ['lease_ended', holder.leaseId],
+      ['lease_ended', own.leaseId],
+      ['lease_granted', waiting.leaseId],
+    ]);
+  });
+
+  it('the map does not grant it any more', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.putMap({ ...DOCUMENT, kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }], conflicts: [], implies: [], tasks: {}, sets: {} });
+    ns.release(holder);
+    expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+  });
+
+  it('its resource set may not be had yet, on the map as it is now', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/set'));
+    const set = { entries: [], task: null, resourceSet: 'now' };
+    const waiting = ns.waiting(ns.acquire('b', set, { wait: LONG }));
+    const entries = DOCUMENT.sets?.['now']?.entries ?? [];
+    ns.putMap({ ...DOCUMENT, sets: { now: { not_before: START + 3_600 * SECOND, entries } } });
+    ns.release(holder);
+    expect(ns.lease(waiting).state).not.toBe('active');
+  });
+});
+
+describe('attachments (design: waiting)', () => {
+  const request = [leased('doc/x')];
+
+  it('calling again with the same key resumes the same place, with a new number', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const first = ns.acquire('b', request, { wait: LONG, key: 'k' });
+    ns.advance(3 * SECOND);
+    const again = ns.acquire('b', request, { wait: LONG, key: 'k' });
+    expect(again).toMatchObject({ kind: 'waiting', attachment: 2, place: 1, leaseId: ns.waiting(first).leaseId });
+    expect(again.lease?.waiting).toMatchObject({
+      queuedAt: first.lease?.waiting?.queuedAt,
+      attachedUntil: ns.now + ATTACHED_FOR,
+      waitsUntil: first.lease?.waiting?.waitsUntil,
+    });
+  });
+
+  it('its replica extends it; what an older attachment says does nothing', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const { leaseId } = ns.waiting(ns.acquire('b', request, { wait: LONG, key: 'k' }));
+    ns.advance(3 * SECOND);
+    const again = ns.acquire('b', request, { wait: LONG, key: 'k' });
+    const { waiting } = ns.waiting(again);
+    ns.advance(SECOND);
+    ns.decide((decision) => decideAttach(decision, [{ leaseId, attachment: 1, attached: false }]));
+    expect(ns.last).toEqual([]);
+    expect(ns.lease(leaseId).waiting).toEqual(waiting);
+    ns.decide((decision) => decideAttach(decision, [{ leaseId, attachment: 2, attached: true }]));
+    expect(ns.lease(leaseId).waiting?.attachedUntil).toBe(ns.now + ATTACHED_FOR);
+  });
+
+  it('no attachment brings back a place that was given up', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.advance(ATTACHED_FOR);
+    keep(ns, waiting);
+    expect(ns.last).toEqual([]);
+  });
+
+  it('one event extends any number of them', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const waiting = [ns.queue('b', leased('doc/x')), ns.queue('c', leased('doc/x'))];
+    ns.advance(SECOND);
+    keep(ns, ...waiting);
+    expect(ns.kinds).toEqual(['lease_attached']);
+    for (const lease of waiting) expect(ns.lease(lease).waiting?.attachedUntil).toBe(ns.now + ATTACHED_FOR);
+  });
+
+  it('a grant while a call is attached is claimed', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.release(holder);
+    expect(ns.lease(waiting).claimBy).toBeNull();
+  });
+
+  const grantUnattended = (): { ns: Namespace; leaseId: string } => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const { leaseId } = ns.waiting(ns.acquire('b', request, { wait: LONG, key: 'k' }));
+    ns.decide((decision) => decideAttach(decision, [{ leaseId, attachment: 1, attached: false }]));
+    ns.release(holder);
+    return { ns, leaseId };
+  };
+
+  it('a grant between two calls must be claimed by calling again', () => {
+    const { ns, leaseId } = grantUnattended();
+    expect(ns.lease(leaseId).claimBy).toBe((ns.lease(leaseId).grantedAt as number) + CLAIM_WITHIN);
+    ns.advance(CLAIM_WITHIN - SECOND);
+    expect(ns.acquire('b', request, { wait: LONG, key: 'k' }).lease).toMatchObject({ leaseId, claimBy: null });
+    expect(ns.kinds).toEqual(['lease_claimed']);
+    // A claim is decided before the end it averts (P5).
+    expect(ns.decision.reliedOnAsFuture).not.toBeNull();
+    ns.advance(CLAIM_WITHIN);
+    ns.sweep();
+    expect(ns.lease(leaseId).state).toBe('active');
+  });
+
+  it('or by renewing it', () => {
+    const { ns, leaseId } = grantUnattended();
+    expect(ns.renew(leaseId).refusal).toBeNull();
+    expect(ns.lease(leaseId).claimBy).toBeNull();
+  });
+
+  it('else it ends UNCLAIMED, and the retry is told so', () => {
+    const { ns, leaseId } = grantUnattended();
+    ns.advance(CLAIM_WITHIN + 1);
+    expect(ns.check(leaseId, {}).results[0]?.reason).toBe('unclaimed');
+    const late = ns.acquire('b', request, { wait: LONG, key: 'k' });
+    expect(late.lease).toMatchObject({ leaseId, state: 'ended', endReason: 'unclaimed' });
+    ns.hold('a', leased('doc/x'));
+  });
+});
+
+describe('observed entries and the queue (C14)', () => {
+  it('do not keep their own request waiting', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.hold('a', leased('doc/x'));
+    ns.hold('c', leased('obs/y'));
+    const waiting = ns.queue('b', leased('doc/x'), leased('obs/y'));
+    ns.release(holder);
+    expect(ns.lease(waiting).state).toBe('active');
+    expect(ns.lease(waiting).entries.map((entry) => entry.observedRefusal)).toEqual([null, 'held']);
+  });
+
+  it('hold nobody else up while their request waits', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.queue('b', leased('doc/x'), leased('obs-config/acme'));
+    ns.hold('c', leased('service-token/acme'));
+  });
+});
+
+describe('what a waiting request is told', () => {
+  it('is the same when asked later, on any replica', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.queue('b', leased('doc/x'));
+    const answer = ns.acquire('c', [leased('doc/x')], { wait: LONG });
+    const decision = new Decision(overlay(ns.state), ns.now, 'test', ns.bounds);
+    const told = describeWaiting(decision, ns.waiting(answer));
+    expect(told.ahead).toBe(1);
+    expect(answer).toMatchObject({ place: told.ahead + 1, refusal: { blockers: told.refusal.blockers } });
+  });
+});
