@@ -30,7 +30,7 @@ export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVer
   return {
     allowed,
     results,
-    validFor: allowed && facts.lease !== undefined ? Math.max(0, endsAt(facts.lease) - facts.now) : null,
+    validFor: allowed && whole === 'ok' && facts.lease !== undefined ? endsAt(facts.lease) - facts.now : null,
   };
 }
 

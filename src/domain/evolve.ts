@@ -6,7 +6,7 @@ import type { Holder } from './holder-index.js';
 import type { KeyBinding } from './key-binding.js';
 import type { EndReason, Lease } from './lease.js';
 import { hasEnded } from './run.js';
-import { bindingId, type State } from './state.js';
+import { bindingId, type State, type Unmatched } from './state.js';
 import type { Micros } from './time.js';
 
 /** How many unmatched resources are remembered; the least recently seen give way. */
@@ -206,12 +206,16 @@ function endEverything(state: State, time: Micros): void {
   }
 }
 
+/** Of those seen at one time the name decides: tables are in another order on every replica. */
+function isOlder(a: Unmatched, b: Unmatched): boolean {
+  return a.lastSeenAt < b.lastSeenAt || (a.lastSeenAt === b.lastSeenAt && a.resource < b.resource);
+}
+
 function countUnmatched(state: State, resource: string, times: number, time: Micros): void {
   const before = state.unmatched.get(resource);
   if (before === undefined && state.unmatched.size >= MAX_UNMATCHED) {
-    let oldest = null as { resource: string; lastSeenAt: Micros } | null;
-    for (const seen of state.unmatched.values())
-      if (oldest === null || seen.lastSeenAt < oldest.lastSeenAt) oldest = seen;
+    let oldest = null as Unmatched | null;
+    for (const seen of state.unmatched.values()) if (oldest === null || isOlder(seen, oldest)) oldest = seen;
     if (oldest !== null) state.unmatched.delete(oldest.resource);
   }
   state.unmatched.set(resource, { resource, times: (before?.times ?? 0) + times, lastSeenAt: time });

@@ -37,6 +37,6 @@ export interface WriteVerdict {
 export interface FenceVerdict {
   readonly allowed: boolean;
   readonly results: readonly WriteVerdict[];
-  /** What is left of the lease; null when denied. */
+  /** What is left of the lease; null when denied, or when only an `observe` kind allowed it on a lease that is over. */
   readonly validFor: Micros | null;
 }

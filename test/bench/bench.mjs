@@ -18,13 +18,10 @@ import { closedLoop, median, summarise } from './measure.mjs';
  * @property {(text: string) => void} progress
  */
 
-/** For the machine to come to rest after what was done before. */
-const REST_MS = 500;
-
-/** The same state before every measurement: nothing left to write. @param {Coordinator} coordinator */
-export async function settle(coordinator) {
+/** The same state before every measurement: nothing left to write. @param {Bench} bench @param {Coordinator} coordinator */
+export async function settle({ scale }, coordinator) {
   await (await coordinator.database()).checkpoint();
-  await pause(REST_MS);
+  await pause(scale.restMs);
 }
 
 /**
@@ -34,8 +31,9 @@ export async function settle(coordinator) {
  * @param {number} inFlight
  * @param {(worker: number) => Promise<void>} operation
  */
-export async function repeated({ scale, echo }, coordinator, inFlight, operation) {
-  await settle(coordinator);
+export async function repeated(bench, coordinator, inFlight, operation) {
+  const { scale, echo } = bench;
+  await settle(bench, coordinator);
   await closedLoop(inFlight, scale.warmUpMs, operation);
   await echo.measure(inFlight, scale.echoMs);
   const [samples, echoes, costs] = [[], [], []];

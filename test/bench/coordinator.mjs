@@ -19,6 +19,8 @@ const START_TIMEOUT_MS = 60_000;
 export class Launcher {
   /** What the embedded Postgres of the first coordinator says of itself. @type {Record<string, string>} */
   postgresFacts = {};
+  /** @type {Promise<Coordinator> | null} */
+  #shared = null;
 
   /** @param {Options} options @param {Resources} resources @param {Gen} gen */
   constructor(options, resources, gen) {
@@ -36,6 +38,21 @@ export class Launcher {
     await coordinator.putMap();
     this.postgresFacts = await (await coordinator.database()).facts();
     return coordinator;
+  }
+
+  /**
+   * One for a row. A smoke run has one for all of them, as starting them would take most of its time.
+   * @param {string} name
+   */
+  async lend(name) {
+    if (!this.options.quick) return this.fresh(name);
+    this.#shared ??= this.fresh('shared');
+    return this.#shared;
+  }
+
+  /** @param {Coordinator} coordinator */
+  async takeBack(coordinator) {
+    if (coordinator !== (await this.#shared)) await coordinator.stop();
   }
 
   /** @param {string} dataDir */
@@ -72,7 +89,7 @@ export class Coordinator {
     const probe = new URL('probe.mjs', import.meta.url).href;
     this.#child = spawn(process.execPath, ['--expose-gc', ...profiling, '--import', probe, main], {
       env: {
-        PATH: process.env['PATH'] ?? '',
+        PATH: process.env.PATH ?? '',
         WRIT_GRPC_PORT: '0',
         WRIT_HTTP_PORT: '0',
         WRIT_DATA_DIR: dataDir,

@@ -63,7 +63,9 @@ async function main() {
 async function measureAll(options, resources) {
   const machine = await describeMachine();
   const launcher = new Launcher(options, resources, await loadGenerated(options.dist));
-  const progress = (/** @type {string} */ text) => void process.stderr.write(`bench: ${text}\n`);
+  const progress = (/** @type {string} */ text) => {
+    process.stderr.write(`bench: ${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}\n`);
+  };
   const peers = await measurePeers(launcher);
   const crowds = new Crowds(launcher, progress);
   /** @type {Bench} */

@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
  * @property {number} repetitions   of each measurement; the table shows the median and the spread
  * @property {number} repetitionMs
  * @property {number} warmUpMs      before the first repetition, not counted
+ * @property {number} restMs        for the machine to come to rest before each measurement
  * @property {number} echoMs        of each measurement of the gRPC ceiling that runs between repetitions
  * @property {number[]} crowds      live leases of the growth row, the first is the reference
  * @property {number} restarts      of each kind
@@ -41,6 +42,7 @@ const FULL = {
   repetitions: 5,
   repetitionMs: 4_000,
   warmUpMs: 3_000,
+  restMs: 500,
   echoMs: 1_500,
   crowds: [1_000, 10_000, 100_000],
   restarts: 3,
@@ -53,11 +55,12 @@ const QUICK = {
   repetitions: 2,
   repetitionMs: 250,
   warmUpMs: 200,
+  restMs: 50,
   echoMs: 100,
-  crowds: [100, 500],
+  crowds: [50, 300],
   restarts: 1,
   checkedLeases: 50,
-  renewals: { leases: 400, ttlSeconds: 3, holdSeconds: 3 },
+  renewals: { leases: 200, ttlSeconds: 3, holdSeconds: 2 },
 };
 
 /**
@@ -68,7 +71,7 @@ const QUICK = {
 export function parseOptions(args, rowNames) {
   const given = readFlags(args);
   const quick = given.has('quick');
-  const minutes = quick ? 0.03 : numberOf(given.get('minutes') ?? '2', 0.1, 120);
+  const minutes = quick ? 0.025 : numberOf(given.get('minutes') ?? '2', 0.1, 120);
   const only = given.has('only') ? namesOf(String(given.get('only')), rowNames) : null;
   const profile = given.get('profile');
   const root = fileURLToPath(new URL('../../', import.meta.url));

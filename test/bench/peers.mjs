@@ -63,7 +63,7 @@ function whyNot({ binaries, client, measure }, binary) {
 
 /** @param {string} name */
 function find(name) {
-  const directories = name.startsWith('/') ? [''] : (process.env['PATH'] ?? '').split(delimiter);
+  const directories = name.startsWith('/') ? [''] : (process.env.PATH ?? '').split(delimiter);
   return directories.map((directory) => join(directory, name)).find((path) => existsSync(path)) ?? null;
 }
 

@@ -107,7 +107,7 @@ export function textOf(environment) {
   const peers = Object.entries(e.peers).map(([name, state]) => `${name}: ${state}`);
   return [
     `machine   ${e.cores} cores (${e.cpu}), ${e.memoryMb} MB, ${e.system}; load average ${e.loadAverageBefore.join(' ')} before, ${e.loadAverageAfter.join(' ')} after`,
-    `software  Node ${e.node}; Postgres ${e.postgres['server_version']}, fsync ${e.postgres['fsync']}, synchronous_commit ${e.postgres['synchronous_commit']}`,
+    `software  Node ${e.node}; Postgres ${e.postgres.server_version}, fsync ${e.postgres.fsync}, synchronous_commit ${e.postgres.synchronous_commit}`,
     `disk      ${e.directory}${memory}; write and fdatasync of 8 kB ${e.fdatasyncMs} ms`,
     `peers     ${peers.join('; ')}`,
   ].join('\n');

@@ -117,8 +117,8 @@ describe('writ demo', () => {
     const story = demo.output().replace(/\s+/g, ' ');
     expect(code, demo.output()).toBe(0);
     for (const line of [
-      'held: "route/staging"',
-      'rule implies[0]',
+      'refused held:',
+      'rule implies[0] expires',
       'Run C was granted all 7 entries at once',
       'guard stale_token coordinator expired',
       'guard stale_token coordinator coordinator_unreachable',

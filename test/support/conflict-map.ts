@@ -1,4 +1,13 @@
-import { type CompileResult, type ConflictMap, type ConflictMapDocument, compileConflictMap, type ExpandedWriteSet, type ExpandResult, expandWriteSet, type MapProblem } from '../../src/domain/conflict-map/index.js';
+import {
+  type CompileResult,
+  type ConflictMap,
+  type ConflictMapDocument,
+  compileConflictMap,
+  type ExpandedWriteSet,
+  type ExpandResult,
+  expandWriteSet,
+  type MapProblem,
+} from '../../src/domain/conflict-map/index.js';
 import type { Access, Allowance, RequestedEntry, Scope, WriteSetRequest } from '../../src/domain/entry.js';
 import type { Refusal } from '../../src/domain/refusal.js';
 
@@ -10,7 +19,8 @@ type Parts = Omit<ConflictMapDocument, 'version'>;
 /** The map of a document that must be in order; warnings are let pass. */
 export function mapOf(parts: Parts): ConflictMap {
   const compiled = compileConflictMap({ version: 1, ...parts });
-  if (!compiled.ok) throw new Error(compiled.problems.map((problem) => `${problem.path}: ${problem.message}`).join('\n'));
+  if (!compiled.ok)
+    throw new Error(compiled.problems.map((problem) => `${problem.path}: ${problem.message}`).join('\n'));
   return compiled.map;
 }
 
@@ -25,7 +35,12 @@ export function codesOf(parts: Parts): string[] {
   return problemsOf(parts).map((problem) => `${problem.code} ${problem.path}`);
 }
 
-export function entry(resource: string, access: Access = 'write', actions: readonly string[] = [], scope: Scope = 'exact'): RequestedEntry {
+export function entry(
+  resource: string,
+  access: Access = 'write',
+  actions: readonly string[] = [],
+  scope: Scope = 'exact',
+): RequestedEntry {
   return { resource, access, scope, actions, observedVersion: null };
 }
 
@@ -33,13 +48,21 @@ export function entries(...list: RequestedEntry[]): WriteSetRequest {
   return { entries: list, task: null, resourceSet: null };
 }
 
-export function expanded(map: ConflictMap, request: WriteSetRequest, contract: readonly Allowance[] = EVERYTHING): ExpandedWriteSet {
+export function expanded(
+  map: ConflictMap,
+  request: WriteSetRequest,
+  contract: readonly Allowance[] = EVERYTHING,
+): ExpandedWriteSet {
   const result = expandWriteSet(map, request, contract, BOUNDS);
   if (!result.ok) throw new Error(`refused: ${result.refusal.kind}: ${result.refusal.message}`);
   return result.writeSet;
 }
 
-export function refused(map: ConflictMap, request: WriteSetRequest, contract: readonly Allowance[] = EVERYTHING): Refusal {
+export function refused(
+  map: ConflictMap,
+  request: WriteSetRequest,
+  contract: readonly Allowance[] = EVERYTHING,
+): Refusal {
   const result: ExpandResult = expandWriteSet(map, request, contract, BOUNDS);
   if (result.ok) throw new Error(`granted: ${JSON.stringify(result.writeSet.entries)}`);
   return result.refusal;

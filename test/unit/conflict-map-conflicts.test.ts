@@ -18,14 +18,20 @@ function concrete(depth: number): string[] {
 }
 
 const RESOURCES = concrete(3);
-const covers = (one: Pick<ExpandedEntry, 'resource' | 'scope'>, resource: string): boolean => one.resource === resource || (one.scope === 'subtree' && resource.startsWith(`${one.resource}/`));
+const covers = (one: Pick<ExpandedEntry, 'resource' | 'scope'>, resource: string): boolean =>
+  one.resource === resource || (one.scope === 'subtree' && resource.startsWith(`${one.resource}/`));
 
 const lease = { concurrency: 'lease', change_class: 'shared_pointer' } as const;
 const patch = { change_class: 'derived' } as const;
 const PLAIN = mapOf({ kinds: [{ pattern: '{any...}', actions: { lease, patch } }] });
 
 const scopes = fc.constantFrom<Scope>('exact', 'subtree');
-const requests = fc.record({ resource: fc.constantFrom(...RESOURCES), access: fc.constantFrom<Access>('read', 'stable_read', 'write'), scope: scopes, action: fc.constantFrom('lease', 'patch') });
+const requests = fc.record({
+  resource: fc.constantFrom(...RESOURCES),
+  access: fc.constantFrom<Access>('read', 'stable_read', 'write'),
+  scope: scopes,
+  action: fc.constantFrom('lease', 'patch'),
+});
 const asked = (list: readonly { resource: string; access: Access; scope: Scope; action: string }[]) =>
   entries(...list.map((one) => entry(one.resource, one.access, one.access === 'write' ? [one.action] : [], one.scope)));
 
@@ -44,7 +50,9 @@ describe('the locks of two write sets (P1)', () => {
       fc.property(sets, sets, (one, other) => {
         const a = expanded(PLAIN, asked(one));
         const b = expanded(PLAIN, asked(other));
-        const meet = RESOURCES.some((resource) => a.entries.some((x) => covers(x, resource) && b.entries.some((y) => covers(y, resource) && clash(x, y))));
+        const meet = RESOURCES.some((resource) =>
+          a.entries.some((x) => covers(x, resource) && b.entries.some((y) => covers(y, resource) && clash(x, y))),
+        );
         expect(findConflicts(a, b).length > 0).toBe(meet);
         expect(findConflicts(b, a).length > 0).toBe(meet);
       }),
@@ -53,13 +61,22 @@ describe('the locks of two write sets (P1)', () => {
   });
 
   it('exclude each other exactly then for every pair of single entries', () => {
-    const accesses: readonly [Access, string][] = [['stable_read', 'patch'], ['write', 'patch'], ['write', 'lease']];
-    const all = RESOURCES.flatMap((resource) => (['exact', 'subtree'] as const).flatMap((scope) => accesses.map(([access, action]) => expanded(PLAIN, asked([{ resource, access, scope, action }])))));
+    const accesses: readonly [Access, string][] = [
+      ['stable_read', 'patch'],
+      ['write', 'patch'],
+      ['write', 'lease'],
+    ];
+    const all = RESOURCES.flatMap((resource) =>
+      (['exact', 'subtree'] as const).flatMap((scope) =>
+        accesses.map(([access, action]) => expanded(PLAIN, asked([{ resource, access, scope, action }]))),
+      ),
+    );
     for (const a of all) {
       for (const b of all) {
         const [x, y] = [a.entries[0] as ExpandedEntry, b.entries[0] as ExpandedEntry];
         const meet = clash(x, y) && RESOURCES.some((resource) => covers(x, resource) && covers(y, resource));
-        if (findConflicts(a, b).length > 0 !== meet) expect.fail(`${JSON.stringify(x)} and ${JSON.stringify(y)}: expected ${meet}`);
+        if (findConflicts(a, b).length > 0 !== meet)
+          expect.fail(`${JSON.stringify(x)} and ${JSON.stringify(y)}: expected ${meet}`);
       }
     }
   });
@@ -67,7 +84,10 @@ describe('the locks of two write sets (P1)', () => {
 
 describe('conflicts rules as locks', () => {
   const patternText = fc
-    .tuple(fc.array(fc.constantFrom('a', 'b', '{x}', '{y}'), { minLength: 1, maxLength: 3 }), fc.constantFrom('', '', '{x...}'))
+    .tuple(
+      fc.array(fc.constantFrom('a', 'b', '{x}', '{y}'), { minLength: 1, maxLength: 3 }),
+      fc.constantFrom('', '', '{x...}'),
+    )
     .map(([parts, rest]) => (rest === '' ? parts : [...parts.slice(0, 2), rest]).join('/'))
     .filter((text) => parsePattern(text).ok);
 
@@ -86,7 +106,10 @@ describe('conflicts rules as locks', () => {
       fc.property(patternText, patternText, writes, writes, (first, second, one, other) => {
         const [p, q] = [pattern(first), pattern(second)];
         const joined = p.names.filter((name) => q.names.includes(name));
-        const map = mapOf({ kinds: [{ pattern: '{any...}', actions: { patch } }], conflicts: [{ between: [first, second] }] });
+        const map = mapOf({
+          kinds: [{ pattern: '{any...}', actions: { patch } }],
+          conflicts: [{ between: [first, second] }],
+        });
         const write = (from: typeof one) => expanded(map, entries(entry(from.resource, 'write', [], from.scope)));
         const agreeing = (x: string, y: string): boolean => {
           const [left, right] = [matchPattern(p, x.split('/')), matchPattern(q, y.split('/'))];
@@ -144,21 +167,37 @@ describe('conflicts rules as locks', () => {
         resourceB: 'config/acme',
         ruleA: '',
         ruleB: '',
-        message: 'the optimistic write to "token/acme" and the optimistic write to "config/acme" are kept apart by conflicts[0], since the config embeds the token reference (IX against S).',
+        message:
+          'the optimistic write to "token/acme" and the optimistic write to "config/acme" are kept apart by conflicts[0], since the config embeds the token reference (IX against S).',
       },
     ]);
   });
 
   it('never take the captures of one key for those of another', () => {
-    const map = mapOf({ kinds: [{ pattern: '{any...}', actions: { patch } }], conflicts: [{ between: ['a/{x}/{y}', 'b/{x}/{y}'] }] });
-    const keys = ['["p","q"]', 'p","q', 'every-first', 'p'].flatMap((x) => ['q', '"]', ''].filter((y) => y !== '').map((y) => expanded(map, entries(entry(`a/${x}/${y}`))).ruleLocks.map((lock) => lock.key).join(' ')));
+    const map = mapOf({
+      kinds: [{ pattern: '{any...}', actions: { patch } }],
+      conflicts: [{ between: ['a/{x}/{y}', 'b/{x}/{y}'] }],
+    });
+    const keys = ['["p","q"]', 'p","q', 'every-first', 'p'].flatMap((x) =>
+      ['q', '"]', '']
+        .filter((y) => y !== '')
+        .map((y) =>
+          expanded(map, entries(entry(`a/${x}/${y}`)))
+            .ruleLocks.map((lock) => lock.key)
+            .join(' '),
+        ),
+    );
     expect(new Set(keys).size).toBe(keys.length);
   });
 });
 
 describe('explaining', () => {
   it('goes on where a side would be refused, and says so', () => {
-    const explanation = explainConflict(PLAIN, entries(entry('a', 'write', ['nothing'])), entries(entry('a', 'stable_read')));
+    const explanation = explainConflict(
+      PLAIN,
+      entries(entry('a', 'write', ['nothing'])),
+      entries(entry('a', 'stable_read')),
+    );
     expect(explanation.refusalA?.kind).toBe('undescribed');
     expect(explanation.refusalB).toBeNull();
     expect(explanation.conflict).toBe(true);

@@ -1,6 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bindAtOrBelow, compareSpecificity, coverSubtree, matchesAtOrBelow, matchPattern, type Pattern, parsePattern, patternsOverlap, substitute } from '../../src/domain/pattern.js';
+import {
+  bindAtOrBelow,
+  compareSpecificity,
+  coverSubtree,
+  matchesAtOrBelow,
+  matchPattern,
+  type Pattern,
+  parsePattern,
+  patternsOverlap,
+  substitute,
+} from '../../src/domain/pattern.js';
 import { deciding, PatternIndex } from '../../src/domain/pattern-index.js';
 
 function pattern(text: string, use: 'pattern' | 'template' = 'pattern'): Pattern {
@@ -34,7 +44,8 @@ const patterns = fc
     return pattern(parts.join('/'));
   });
 
-const below = (resource: readonly string[], candidate: readonly string[]): boolean => resource.every((segment, index) => candidate[index] === segment);
+const below = (resource: readonly string[], candidate: readonly string[]): boolean =>
+  resource.every((segment, index) => candidate[index] === segment);
 
 describe('patterns', () => {
   it('match literal segments, one segment, and one or more remaining segments', () => {
@@ -78,7 +89,9 @@ describe('patterns', () => {
   it('match at or below a resource exactly when they match something there, and bind what is the same for all of it', () => {
     fc.assert(
       fc.property(patterns, fc.constantFrom(...SHALLOW), (a, resource) => {
-        const there = DEEP.filter((candidate) => below(resource, candidate)).flatMap((candidate) => matchPattern(a, candidate) ?? []);
+        const there = DEEP.filter((candidate) => below(resource, candidate)).flatMap(
+          (candidate) => matchPattern(a, candidate) ?? [],
+        );
         expect(matchesAtOrBelow(a, resource)).toBe(there.length > 0);
         for (const [name, value] of bindAtOrBelow(a, resource)?.bound ?? []) {
           for (const captures of there) expect(captures.get(name)).toBe(value);
@@ -91,7 +104,9 @@ describe('patterns', () => {
   it('cover a subtree together exactly when everything in it matches one of them', () => {
     fc.assert(
       fc.property(fc.array(patterns, { maxLength: 4 }), fc.constantFrom(...SHALLOW), (several, resource) => {
-        const all = DEEP.filter((candidate) => below(resource, candidate)).every((candidate) => several.some((a) => matchPattern(a, candidate) !== null));
+        const all = DEEP.filter((candidate) => below(resource, candidate)).every((candidate) =>
+          several.some((a) => matchPattern(a, candidate) !== null),
+        );
         // Without a rest nothing covers what is deeper than the samples.
         expect(coverSubtree(several, resource)).toBe(all);
       }),
@@ -103,7 +118,10 @@ describe('patterns', () => {
 describe('the index of patterns', () => {
   const several = fc.array(patterns, { maxLength: 8 });
 
-  function indexOf(list: readonly Pattern[]): { index: PatternIndex<{ pattern: Pattern }>; values: { pattern: Pattern }[] } {
+  function indexOf(list: readonly Pattern[]): {
+    index: PatternIndex<{ pattern: Pattern }>;
+    values: { pattern: Pattern }[];
+  } {
     const index = new PatternIndex<{ pattern: Pattern }>();
     const values = list.map((one) => ({ pattern: one }));
     for (const value of values) index.add(value.pattern, value);
@@ -133,10 +151,22 @@ describe('the index of patterns', () => {
     fc.assert(
       fc.property(several, fc.constantFrom(...SHALLOW), patterns, fc.boolean(), (list, resource, other, deeper) => {
         const { index, values } = indexOf(list);
-        expect(new Set(index.all(resource))).toEqual(new Set(values.filter((value) => matchPattern(value.pattern, resource) !== null)));
-        expect(new Set(index.atOrBelow(resource))).toEqual(new Set(values.filter((value) => matchesAtOrBelow(value.pattern, resource))));
-        const touched = DEEP.filter((candidate) => (deeper ? Array.from({ length: candidate.length }, (_, n) => candidate.slice(0, n + 1)) : [candidate]).some((above) => matchPattern(other, above) !== null));
-        expect(new Set(index.overlapping(other, deeper))).toEqual(new Set(values.filter((value) => touched.some((candidate) => matchPattern(value.pattern, candidate) !== null))));
+        expect(new Set(index.all(resource))).toEqual(
+          new Set(values.filter((value) => matchPattern(value.pattern, resource) !== null)),
+        );
+        expect(new Set(index.atOrBelow(resource))).toEqual(
+          new Set(values.filter((value) => matchesAtOrBelow(value.pattern, resource))),
+        );
+        const touched = DEEP.filter((candidate) =>
+          (deeper ? Array.from({ length: candidate.length }, (_, n) => candidate.slice(0, n + 1)) : [candidate]).some(
+            (above) => matchPattern(other, above) !== null,
+          ),
+        );
+        expect(new Set(index.overlapping(other, deeper))).toEqual(
+          new Set(
+            values.filter((value) => touched.some((candidate) => matchPattern(value.pattern, candidate) !== null)),
+          ),
+        );
       }),
       { numRuns: 500 },
     );
@@ -145,10 +175,19 @@ describe('the index of patterns', () => {
   it('finds what decides about something at or below a resource', () => {
     fc.assert(
       fc.property(several, fc.constantFrom(...SHALLOW.filter((resource) => resource.length < 3)), (list, resource) => {
-        const shapes = new Map(list.map((one) => [one.segments.map((segment) => (segment.kind === 'literal' ? segment.text : segment.kind)).join('/'), one]));
+        const shapes = new Map(
+          list.map((one) => [
+            one.segments.map((segment) => (segment.kind === 'literal' ? segment.text : segment.kind)).join('/'),
+            one,
+          ]),
+        );
         const { index, values } = indexOf([...shapes.values()]);
-        const decided = new Set(DEEP.filter((candidate) => below(resource, candidate)).map((candidate) => bestOf(values, candidate)));
-        expect(new Set(deciding(index, resource).map((value) => value.pattern))).toEqual(new Set([...decided].filter((one) => one !== undefined)));
+        const decided = new Set(
+          DEEP.filter((candidate) => below(resource, candidate)).map((candidate) => bestOf(values, candidate)),
+        );
+        expect(new Set(deciding(index, resource).map((value) => value.pattern))).toEqual(
+          new Set([...decided].filter((one) => one !== undefined)),
+        );
       }),
       { numRuns: 500 },
     );
@@ -168,8 +207,14 @@ describe('templates', () => {
   const template = (text: string): Pattern => pattern(text, 'template');
 
   it('take the captures', () => {
-    const bound = new Map([['env', 'prod'], ['rest', 'x/y']]);
-    expect(substitute(template('dns/{env}/{rest...}'), { bound, partial: null })).toEqual({ kind: 'exact', resource: 'dns/prod/x/y' });
+    const bound = new Map([
+      ['env', 'prod'],
+      ['rest', 'x/y'],
+    ]);
+    expect(substitute(template('dns/{env}/{rest...}'), { bound, partial: null })).toEqual({
+      kind: 'exact',
+      resource: 'dns/prod/x/y',
+    });
   });
 
   it('widen to the subtree of the longest bound prefix where a capture is not bound', () => {

@@ -29,7 +29,8 @@ function tree(command: Command, path: string, inherited: Node['options'] = []): 
   const own = help.visibleOptions(command).flatMap((option) => (option.long == null ? [] : [{ name: option.long, help: option.description }]));
   const options = [...own, ...inherited.filter(({ name }) => own.every((one) => one.name !== name))];
   const commands = help.visibleCommands(command).map((one) => ({ name: one.name(), help: one.summary() || one.description() }));
-  const below = command.commands.flatMap((one) => tree(one, `${path} ${one.name()}`, command.parent === null ? own : inherited));
+  const taken = command.parent === null ? own.filter(({ name }) => name !== '--version' && name !== '--help') : inherited;
+  const below = command.commands.flatMap((one) => tree(one, `${path} ${one.name()}`, taken));
   return [{ path, commands, options }, ...below];
 }
 

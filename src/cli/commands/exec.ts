@@ -105,7 +105,8 @@ async function finishRun(out: Output, writ: WritClient, runId: string, code: num
   const finished = code === EXIT.ok;
   const state = finished ? RunState.RUN_STATE_FINISHED : RunState.RUN_STATE_FAILED;
   const reason = finished ? '' : `exit code ${code}`;
-  await writ.run.updateRunState({ runId, state, reason }, { timeoutMs: 5_000 }).catch((error: Error) => {
+  const timeoutMs = code === EXIT.leaseLost ? 1_000 : 5_000;
+  await writ.run.updateRunState({ runId, state, reason }, { timeoutMs }).catch((error: Error) => {
     out.note(`writ: the run ${runId} could not be ended (${error.message}); it ends with its authority.`);
   });
 }

@@ -47,10 +47,10 @@ function registerGet(map: Command, cli: Cli): void {
   const get = map
     .command('get')
     .description('print the map as it was put, comments and all')
-    .option('--version <number>', 'an older version', wholeNumber(1))
+    .option('--at <version>', 'an older version', wholeNumber(1))
     .option('-o, --output <file>', 'write it to a file');
-  action<{ version?: number; output?: string }>(get, cli, async ({ out, options, client }) => {
-    const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.version ?? 0) });
+  action<{ at?: number; output?: string }>(get, cli, async ({ out, options, client }) => {
+    const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.at ?? 0) });
     if (answer.version === 0n) throw new CliError(EXIT.notFound, 'There is no conflict map yet.', 'Put the first one with `writ map apply FILE`.');
     const about = `version ${answer.version}, put by ${answer.author} at ${when(answer.createdAt)}${answer.reason === '' ? '' : `: ${answer.reason}`}`;
     if (options.output !== undefined) await writeFile(options.output, answer.document);
@@ -191,11 +191,11 @@ function registerDiff(map: Command, cli: Cli): void {
     .command('diff')
     .argument('<file>', FILE)
     .description('compare with the current map, or an older one')
-    .option('--version <number>', 'compare with this version', wholeNumber(1))
+    .option('--at <version>', 'compare with this version', wholeNumber(1))
     .option('--exit-code', `end with ${EXIT.failure} when they differ`);
-  action<{ version?: number; exitCode?: boolean }>(diff, cli, async ({ out, options, args: [path = ''], client }) => {
+  action<{ at?: number; exitCode?: boolean }>(diff, cli, async ({ out, options, args: [path = ''], client }) => {
     const files = await readMapFiles(cli, path);
-    const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.version ?? 0) });
+    const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.at ?? 0) });
     const lines = unifiedDiff(answer.document, files.text(), `version ${answer.version}`, path);
     out.result({ version: answer.version.toString(), differs: lines.length > 0, diff: lines.join('\n') }, () => {
       for (const line of lines) out.line(line.startsWith('+') ? out.style(line, 'green') : line.startsWith('-') ? out.style(line, 'red') : line);

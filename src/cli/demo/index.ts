@@ -66,6 +66,7 @@ async function play(stage: Stage, narrator: Narrator): Promise<void> {
 }
 
 async function tell(error: unknown, stage: Stage, narrator: Narrator): Promise<number> {
+  narrator.stop();
   if (error instanceof Interrupted) {
     narrator.failed(error.message);
     return error.exitCode;
@@ -108,7 +109,7 @@ function watchForInterruption(): Interruption {
   const timer = setTimeout(
     () => interrupt(new Interrupted(`Not done after ${PATIENCE_MS / 1_000} s.`, EXIT.notObserved)),
     PATIENCE_MS,
-  );
+  ).unref();
   for (const signal of Object.keys(SIGNALS)) process.on(signal, onSignal);
   process.stdout.removeAllListeners('error').on('error', onBrokenPipe);
   return {

@@ -32,6 +32,7 @@ export interface Screen {
 export class Narrator {
   private readonly coloured: boolean;
   private count = 0;
+  private isOver = false;
 
   constructor(private readonly screen: Screen) {
     this.coloured = screen.isTTY === true && screen.hasColors?.() === true;
@@ -42,17 +43,25 @@ export class Narrator {
     return this.count;
   }
 
+  /** The story goes no further: whoever still tells it is stopped by an error. */
+  stop(): void {
+    this.isOver = true;
+  }
+
   title(text: string): void {
+    this.goOn();
     this.line(`\n${this.styled('bold', text)}`);
   }
 
   /** A sentence or two of the story. */
   say(text: string): void {
+    this.goOn();
     this.wrapped('  ', text);
   }
 
   /** What somebody really answered, one named value a line. */
   facts(facts: Readonly<Record<string, string>>): void {
+    this.goOn();
     const width = Math.max(...Object.keys(facts).map((name) => name.length));
     for (const [name, value] of Object.entries(facts)) {
       this.wrapped(`      ${this.styled('dim', name.padEnd(width))}  `, value, width + 8);
@@ -62,7 +71,8 @@ export class Narrator {
   /**
    * Goes on only if it is true. `fact` is the sentence that is then told; `seen` is what is shown when it is not.
    */
-  observe(fact: string, isTrue: boolean, seen: unknown): void {
+  observe(fact: string, isTrue: boolean, seen: unknown): asserts isTrue {
+    this.goOn();
     if (!isTrue) throw new UnmetExpectation(fact, seen);
     this.count += 1;
     this.wrapped(`  ${this.styled('green', 'observed')}  `, fact, 12);
@@ -81,6 +91,10 @@ export class Narrator {
   failed(text: string): void {
     this.line('');
     for (const line of text.split('\n')) this.line(`  ${this.styled('red', line)}`);
+  }
+
+  private goOn(): void {
+    if (this.isOver) throw new Error('the story has ended');
   }
 
   private wrapped(lead: string, text: string, indent = lead.length): void {

@@ -75,22 +75,42 @@ export async function auditLog(stage: Stage, narrator: Narrator): Promise<void> 
   );
 }
 
+/** What a `checks_denied` event says of each denial, as far as it matters here. */
+const deniedForm = z.object({
+  denials: z.array(z.object({ reason: z.string(), resource: z.string(), runId: z.string(), target: z.string() })),
+});
+
+/** The attempts that were refused while there was a coordinator, and why. */
+const ATTEMPTS: Readonly<Record<string, string>> = {
+  [LATE_WRITE]: 'expired',
+  [UNDECLARED_WRITE]: 'not_covered',
+  [WRITE_AFTER_STOP]: 'run_stopped',
+};
+
 /** Refused attempts are events too; they are appended shortly after they were answered. */
 async function findAttempts(stage: Stage, narrator: Narrator): Promise<{ readonly revision: number }> {
   const found: Record<string, string> = {};
   let late = 0;
-  for (const requestId of [LATE_WRITE, UNDECLARED_WRITE, WRITE_AFTER_STOP]) {
+  for (const [requestId, reason] of Object.entries(ATTEMPTS)) {
     await until(`the log knows the request ${requestId}`, async () => {
-      const { events } = await stage.as('auditor').audit.listEvents({ requestId });
-      const event = events.find(({ kind }) => kind === 'checks_denied');
+      const { events } = await stage.as('auditor').audit.listEvents({ requestId, kinds: ['checks_denied'] });
+      const [event] = events;
       if (event === undefined) return false;
-      found[requestId] = `event ${event.revision}, ${event.kind}, for the principal ${event.actor}`;
+      const denial = deniedForm.parse(JSON.parse(event.body)).denials.find((one) => one.reason === reason);
+      if (denial === undefined) return false;
+      const { resource, runId, target } = denial;
+      found[requestId] =
+        `event ${event.revision}: ${reason}, ${resource}, run ${runId.slice(0, 8)}…, checked by ${target}`;
       if (requestId === LATE_WRITE) late = Number(event.revision);
       return true;
     });
   }
   narrator.facts(found);
-  narrator.observe('Refused attempts are in it, found by the request ids that the target gave them.', late > 0, found);
+  narrator.observe(
+    'The refused attempts are in it, with resource, run and reason, by the request ids that the target gave.',
+    late > 0,
+    found,
+  );
   const own = await stage.look(`requests/${LATE_WRITE_ALONE}`);
   const [record] = own.body as unknown as readonly { guard?: string; coordinator?: string }[];
   narrator.observe(

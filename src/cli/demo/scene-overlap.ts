@@ -35,14 +35,11 @@ export async function overlap(stage: Stage, narrator: Narrator): Promise<void> {
 
   narrator.say(`Run B (pid ${b.child.pid}) asks for route/staging. It never heard of the deployment.`);
   const second = await b.acquire('route/staging', 'reroute', { ttlMs: TTL_MS });
-  if (!('refused' in second)) {
-    narrator.observe('Run B is refused route/staging while run A holds it.', false, second);
-    return;
-  }
+  narrator.observe('Run B was refused.', 'refused' in second, second);
   showRefusal(narrator, second.refused);
   const [blocker] = second.refused.blockers;
   narrator.observe(
-    'Run B was refused, and told by which rule, until when, what to do and who can do it; not who the other is.',
+    'It was told by which rule, until when, what to do and who can do it; and not who the other run is.',
     second.refused.kind === 'held' &&
       blocker?.rule === 'implies[0]' &&
       blocker.expiresAtMicros !== null &&

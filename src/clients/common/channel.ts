@@ -69,7 +69,11 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
         throw WritError.from(error, requestId);
       };
       if (repeat === 'once') return attempt().catch(asWritError);
+      let unavailable: WritError | undefined;
       return pRetry(() => attempt().catch(asWritError), {
+        onFailedAttempt: ({ error }) => {
+          if (error instanceof WritError && error.code === 'UNAVAILABLE') unavailable = error;
+        },
         retries: RETRIES,
         minTimeout: FIRST_DELAY_MS,
         maxTimeout: MAX_DELAY_MS,
@@ -77,7 +81,11 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
         randomize: true,
         shouldRetry: ({ error }) => error instanceof WritError && error.code === 'UNAVAILABLE',
         ...(options.signal === undefined ? {} : { signal: options.signal }),
-      }).catch(asWritError);
+      }).catch((error: unknown) => {
+        const last = WritError.from(error, requestId);
+        // That the time was up says less than why it was used up.
+        throw last.code === 'DEADLINE_EXCEEDED' ? (unavailable ?? last) : last;
+      });
     },
     async *serverStream(method, request, options = {}) {
       const requestId = options.requestId ?? randomUUID();

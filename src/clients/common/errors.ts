@@ -64,7 +64,7 @@ export class WritError extends Error {
     const code = (status[error.code] ?? 'UNKNOWN') as WritCode;
     return new WritError(
       code,
-      error.details,
+      inWords(error.details),
       { ...details, requestId, retryable: code === 'UNAVAILABLE' || details.retryAfterMs !== undefined },
       error,
     );
@@ -98,6 +98,12 @@ function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {
     default:
       return {};
   }
+}
+
+/** What grpc-js says of a connection it does not get, without its inner life. */
+function inWords(details: string): string {
+  const [, why] = /^No connection established\. Last error: (?:Error: )?(.*?)\.? *Resolution note: *$/s.exec(details) ?? [];
+  return why === undefined ? details : `the coordinator cannot be reached: ${why === '' ? 'no connection' : why}`;
 }
 
 function isServiceError(error: unknown): error is ServiceError {

@@ -37,6 +37,8 @@ const LOOK_EVERY_MS = 1_000;
 const FIRST_RETRY_MS = 100;
 const MAX_RETRY_MS = 2_000;
 const RELEASE_TIMEOUT_MS = 5_000;
+/** Of a lost lease there is little left to give back, and often nobody to give it to. */
+const RELEASE_LOST_TIMEOUT_MS = 1_000;
 const MAX_MARKER_BYTES = 256;
 
 /**
@@ -130,10 +132,11 @@ export class Lease {
   }
 
   private sendRelease(): Promise<ReleaseLeaseResponse> {
-    if (this.state !== 'lost') this.state = 'released';
+    const wasLost = this.state === 'lost';
+    if (!wasLost) this.state = 'released';
     this.stopTimers();
     const request = { namespace: this.namespace, runId: this.runId, lease: { $case: 'leaseId' as const, value: this.id } };
-    return this.options.client.lease.releaseLease(request, { timeoutMs: RELEASE_TIMEOUT_MS });
+    return this.options.client.lease.releaseLease(request, { timeoutMs: wasLost ? RELEASE_LOST_TIMEOUT_MS : RELEASE_TIMEOUT_MS });
   }
 
   // ---------------------------------------------------------------------------------------------------- the deadline

@@ -47,7 +47,16 @@ export function parseAlias(from: string, to: string): ParsedAlias {
       };
   }
   const first = tokens[0];
-  return { ok: true, alias: { from, tokens, to: target.pattern, prefix: first?.kind === 'text' ? first.text : '', shape: shapeOf(tokens) } };
+  return {
+    ok: true,
+    alias: {
+      from,
+      tokens,
+      to: target.pattern,
+      prefix: first?.kind === 'text' ? first.text : '',
+      shape: shapeOf(tokens),
+    },
+  };
 }
 
 function parseTokens(from: string): AliasToken[] | string {
@@ -125,6 +134,7 @@ function shapeOf(tokens: readonly AliasToken[]): string {
 
 /** Whether some text is matched by both, so that which of them counts depends on their order. */
 export function aliasesOverlap(a: readonly AliasToken[], b: readonly AliasToken[]): boolean {
+  if (partWays(a, b)) return false;
   const one = stepsOf(a);
   const other = stepsOf(b);
   const letters = new Set<string>(['/', '\u0000']);
@@ -143,6 +153,29 @@ export function aliasesOverlap(a: readonly AliasToken[], b: readonly AliasToken[
       for (const nextI of after(one, i, letter))
         for (const nextJ of after(other, j, letter)) open.push({ i: nextI, j: nextJ });
     }
+  }
+  return false;
+}
+
+/** A quick no: they read a text in step up to where each wants another text. */
+function partWays(a: readonly AliasToken[], b: readonly AliasToken[]): boolean {
+  for (const [index, one] of a.entries()) {
+    const other = b[index];
+    if (other === undefined) return false;
+    if (one.kind === 'text' && other.kind === 'text') {
+      if (one.text === other.text) continue;
+      return !one.text.startsWith(other.text) && !other.text.startsWith(one.text);
+    }
+    // Only captures that end before one and the same letter end in the same place.
+    if (
+      one.kind === 'text' ||
+      other.kind === 'text' ||
+      one.rest ||
+      other.rest ||
+      one.not !== other.not ||
+      one.not.length < 2
+    )
+      return false;
   }
   return false;
 }

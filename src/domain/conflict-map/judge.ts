@@ -313,7 +313,8 @@ function closestKinds(map: ConflictMap, resource: readonly string[]): string[] {
   const most = Math.max(0, ...ranked.map((kind) => kind.common));
   return ranked
     .filter((kind) => kind.common === most)
-    .slice(0, 32).map((kind) => ({ text: kind.text, distance: editDistance(kind.text.slice(0, 24), text) }))
+    .slice(0, 32)
+    .map((kind) => ({ text: kind.text, distance: editDistance(kind.text.slice(0, 24), text) }))
     .sort((a, b) => a.distance - b.distance)
     .slice(0, 3)
     .map((kind) => kind.text);

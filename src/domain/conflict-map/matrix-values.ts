@@ -9,7 +9,8 @@ interface Linked {
 
 /** Every pattern and template of the map with those that share its captures: a rule's two sides, a task's entries. */
 function linkedPatterns(map: ConflictMap): Linked[] {
-  const together = (patterns: readonly Pattern[]): Linked[] => patterns.map((pattern) => ({ pattern, partners: patterns }));
+  const together = (patterns: readonly Pattern[]): Linked[] =>
+    patterns.map((pattern) => ({ pattern, partners: patterns }));
   return [
     ...map.kinds.map((kind) => ({ pattern: kind.pattern, partners: [] })),
     ...[...map.tasks.values()].flatMap((task) => together(task.entries.map((entry) => entry.resource))),

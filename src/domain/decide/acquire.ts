@@ -35,6 +35,9 @@ import { ownRun, runRefusal } from './run-guard.js';
 /** How long a place in the queue outlives the last sign of its caller. */
 export const ATTACHED_FOR: Micros = 10 * SECOND;
 
+/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
+const MAX_PAST_ENDED = 1_000;
+
 export interface AcquireCommand {
   readonly principal: string;
   readonly runId: string;
@@ -114,7 +117,7 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const own = ownHolder(decision.state, locks, asker, decision.now);
   if (own !== null) return refused(alreadyHeld(own, writeSet));
   // What has expired ends first, so that those who waited for it go first (P9).
-  const past = pastInTheWay(decision, writeSet);
+  const past = pastInTheWay(decision, writeSet, MAX_PAST_ENDED);
   if (past.length > 0) endPastLeases(decision, past);
   const obstacles = obstaclesNow(decision, locks, asker);
   if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };

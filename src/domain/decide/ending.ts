@@ -31,25 +31,21 @@ function freedBy(decision: Decision, leases: readonly Lease[]): Lock[] {
   return decision.state.waitingLeases === 0 ? [] : leases.flatMap(locksOfLease);
 }
 
-/** Puts a run into a state; an end ends all that it holds and waits for. */
+/** Puts runs into a state; an end ends all that they hold and wait for, before anybody is granted any of it. */
 export function changeRunState(
   decision: Decision,
-  run: Run,
+  runs: readonly Run[],
   state: RunState,
   reason: string,
   endReason: EndReason | null,
   requestIds: readonly string[] = [],
 ): void {
-  decision.emit(
-    {
-      kind: 'run_state_changed',
-      runId: run.runId,
-      state,
-      reason,
-      blockCause: state === 'blocked' ? 'reported' : null,
-      endedAt: endReason === null ? null : decision.now,
-    },
-    { runId: run.runId, requestIds },
-  );
-  if (endReason !== null) endLeases(decision, [...liveLeasesOf(decision.state, run.runId)], endReason, reason);
+  const blockCause = state === 'blocked' ? 'reported' : null;
+  const endedAt = endReason === null ? null : decision.now;
+  for (const { runId } of runs) {
+    decision.emit({ kind: 'run_state_changed', runId, state, reason, blockCause, endedAt }, { runId, requestIds });
+  }
+  if (endReason === null) return;
+  const held = runs.flatMap((run) => [...liveLeasesOf(decision.state, run.runId)]);
+  endLeases(decision, held, endReason, reason);
 }

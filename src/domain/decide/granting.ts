@@ -13,9 +13,6 @@ import { runRefusal } from './run-guard.js';
 /** A grant to a request nobody hangs on must be claimed within this long. */
 export const CLAIM_WITHIN: Micros = 10 * SECOND;
 
-/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
-const MAX_PAST_ENDED = 1_000;
-
 /** The times of a grant made now: never past the kinds' max hold, the end of authority (P5), or the progress window. */
 export function grantTimes(
   now: Micros,
@@ -134,13 +131,13 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
 }
 
 /** Expired leases, of the run itself too, that a grant would be made over. */
-export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet): Lease[] {
+export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost = Number.POSITIVE_INFINITY): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
   const past: Lease[] = [];
   for (const { lease } of holdersInTheWay(decision.state, locks, anybody)) {
     if (isPast(lease, decision.now)) past.push(lease);
-    if (past.length >= MAX_PAST_ENDED) break;
+    if (past.length >= atMost) break;
   }
   return past;
 }

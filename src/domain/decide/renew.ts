@@ -1,5 +1,5 @@
 import type { Renewed } from '../event.js';
-import { endsAt, isPast, type Lease } from '../lease.js';
+import { endReasonByTime, endsAt, isPast, type Lease } from '../lease.js';
 import { type Refusal, refuse } from '../refusal.js';
 import { MILLISECOND, type Micros } from '../time.js';
 import type { Decision } from './decision.js';
@@ -38,7 +38,7 @@ export function decideRenew(decision: Decision, command: RenewCommand): RenewDec
     if (stopped !== null) return { leaseId, refusal: stopped };
     if (isPast(lease, decision.now)) {
       past.push(lease);
-      return { leaseId, refusal: endedRefusal({ ...lease, endReason: 'expired' }) };
+      return { leaseId, refusal: endedRefusal({ ...lease, endReason: endReasonByTime(lease) }) };
     }
     const outcome = extend(lease, wanted.ttl, wanted.progressMarker, decision.now);
     if ('refusal' in outcome) return { leaseId, refusal: outcome.refusal };

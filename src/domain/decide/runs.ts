@@ -123,7 +123,7 @@ export function decideUpdateRunState(decision: Decision, command: UpdateRunState
     { runId: run.runId, requestIds: command.requestIds },
   );
   const ends = command.state === 'finished' || command.state === 'failed';
-  changeRunState(decision, run, command.state, command.reason, ends ? 'run_ended' : null, command.requestIds);
+  changeRunState(decision, [run], command.state, command.reason, ends ? 'run_ended' : null, command.requestIds);
 }
 
 export interface StopRunCommand {
@@ -140,12 +140,12 @@ export function decideStopRun(decision: Decision, command: StopRunCommand): { ef
     command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
   if (hasEnded(run)) return { effectiveAt: run.endedAt ?? decision.now };
-  stop(decision, run, command.reason, command.requestIds);
+  stop(decision, [run], command.reason, command.requestIds);
   return { effectiveAt: decision.now };
 }
 
-function stop(decision: Decision, run: Run, reason: string, requestIds: readonly string[]): void {
-  changeRunState(decision, run, 'stopped', reason, 'run_stopped', requestIds);
+function stop(decision: Decision, runs: readonly Run[], reason: string, requestIds: readonly string[]): void {
+  changeRunState(decision, runs, 'stopped', reason, 'run_stopped', requestIds);
 }
 
 export interface StopRunsCommand {
@@ -188,7 +188,7 @@ export function decideStopRuns(
     { requestIds: command.requestIds },
   );
   const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
-  for (const run of matching) stop(decision, decision.run(run.runId) ?? run, command.reason, command.requestIds);
+  stop(decision, matching, command.reason, command.requestIds);
   return { runIds: matching.map((run) => run.runId), effectiveAt: decision.now };
 }
 

@@ -41,7 +41,7 @@ export function decideSweep(decision: Decision): { more: boolean } {
   for (const run of [...decision.state.runs.values()]) {
     if (hasEnded(run) || run.authorityEndsAt > decision.now) continue;
     decision.relyOnPast(run.authorityEndsAt);
-    changeRunState(decision, run, 'expired', 'The end of its authority passed.', 'run_ended');
+    changeRunState(decision, [run], 'expired', 'The end of its authority passed.', 'run_ended');
     runs += 1;
     if (runs >= SWEEP_LIMIT) break;
   }

@@ -9,7 +9,7 @@ const TTL_SECONDS = 3_600;
 
 /** Strict fence checks, each a unary call, spread over many live leases. @param {Bench} bench @returns {Promise<Row[]>} */
 export async function checks(bench) {
-  const coordinator = await bench.launcher.fresh('checks');
+  const coordinator = await bench.launcher.lend('checks');
   const held = await hold(coordinator, bench.scale.checkedLeases);
   const rows = [];
   for (const [inFlight, writes] of /** @type {const} */ ([
@@ -22,7 +22,7 @@ export async function checks(bench) {
     const measured = await repeated(bench, coordinator, inFlight, checker(coordinator, held, writes));
     rows.push(rowOf(bench, inFlight, writes, measured));
   }
-  await coordinator.stop();
+  await bench.launcher.takeBack(coordinator);
   return rows;
 }
 

@@ -15,7 +15,7 @@ const SETS = 16;
  * @param {Bench} bench @returns {Promise<Row[]>}
  */
 export async function cycles(bench) {
-  const coordinator = await bench.launcher.fresh('cycles');
+  const coordinator = await bench.launcher.lend('cycles');
   const operation = await cycler(coordinator, 64);
   const rows = [];
   for (const inFlight of [1, 16, 64]) {
@@ -24,7 +24,7 @@ export async function cycles(bench) {
     rows.push(throughput(bench, inFlight, measured));
     if (inFlight === 1) rows.push(single(bench, measured));
   }
-  await coordinator.stop();
+  await bench.launcher.takeBack(coordinator);
   return rows;
 }
 

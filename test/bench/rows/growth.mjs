@@ -32,12 +32,12 @@ export async function growth(bench) {
 }
 
 /** All crowds, stopped, and a run in each for what is measured. @param {Bench} bench @param {readonly number[]} sizes */
-async function prepared({ crowds }, sizes) {
+async function prepared(bench, sizes) {
   const runs = [];
   for (const size of sizes) {
-    const { coordinator } = await crowds.of(size);
+    const { coordinator } = await bench.crowds.of(size);
     runs.push(await coordinator.clients.newRun());
-    await settle(coordinator);
+    await settle(bench, coordinator);
     coordinator.suspend();
   }
   return runs;

@@ -15,7 +15,7 @@ const RENEW_AFTER = 1 / 3;
  */
 export async function renewals(bench) {
   const { leases, ttlSeconds, holdSeconds } = bench.scale.renewals;
-  const coordinator = await bench.launcher.fresh('renewals');
+  const coordinator = await bench.launcher.lend('renewals');
   const keeper = new Keeper(coordinator, ttlSeconds);
   bench.progress(`renewals: acquiring ${leases} leases`);
   const onGranted = (/** @type {import('../crowd.mjs').Member} */ member) => keeper.add(member);
@@ -27,7 +27,7 @@ export async function renewals(bench) {
   keeper.beginMeasurement();
   await Promise.race([pause(holdSeconds * 1_000), keeper.failed]);
   const result = await keeper.end();
-  await coordinator.stop();
+  await bench.launcher.takeBack(coordinator);
   return [rowOf(bench.scale.renewals, result)];
 }
 

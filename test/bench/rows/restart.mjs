@@ -23,10 +23,10 @@ export async function restart(bench) {
 }
 
 /** Seconds of each. @param {Bench} bench @param {Crowd} crowd @param {() => Promise<void>} end */
-async function restarts({ scale }, crowd, end) {
+async function restarts(bench, crowd, end) {
   const seconds = [];
-  for (let i = 0; i < scale.restarts; i += 1) {
-    await settle(crowd.coordinator);
+  for (let i = 0; i < bench.scale.restarts; i += 1) {
+    await settle(bench, crowd.coordinator);
     await end();
     crowd.coordinator = await crowd.coordinator.again();
     seconds.push(crowd.coordinator.readyMs / 1_000);

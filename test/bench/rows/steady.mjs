@@ -27,19 +27,19 @@ const GROWTH_BYTES = 256 << 10;
  * @param {Bench} bench @returns {Promise<Row[]>}
  */
 export async function steady(bench) {
-  const coordinator = await bench.launcher.fresh('steady');
+  const coordinator = await bench.launcher.lend('steady');
   const database = await coordinator.database();
   const operation = cycler(coordinator);
   await closedLoop(IN_FLIGHT, 2 * bench.scale.warmUpMs, operation);
   const before = await stateOf(coordinator);
-  bench.progress(`steady load, ${bench.scale.steadySeconds} s`);
+  bench.progress('steady load');
   const free = await phase(bench, coordinator, operation);
   const letGo = await database.holdSnapshot();
-  bench.progress(`steady load with an old snapshot held open, ${bench.scale.steadySeconds} s`);
+  bench.progress('steady load, with an old snapshot held open');
   const held = await phase(bench, coordinator, operation);
   await letGo();
   const after = await stateOf(coordinator);
-  await coordinator.stop();
+  await bench.launcher.takeBack(coordinator);
   return [
     ...phaseRows('steady load', free, free.first),
     ...phaseRows('steady load, old snapshot held', held, free.first),
@@ -71,9 +71,9 @@ function cycler({ clients }) {
  * @param {Bench} bench @param {Coordinator} coordinator @param {(worker: number) => Promise<void>} operation
  * @returns {Promise<{ first: Window, last: Window, perSecond: number[] }>}
  */
-async function phase({ scale }, coordinator, operation) {
-  await settle(coordinator);
-  const seconds = scale.steadySeconds;
+async function phase(bench, coordinator, operation) {
+  await settle(bench, coordinator);
+  const seconds = bench.scale.steadySeconds;
   const window = Math.min(WINDOW_SECONDS, seconds / 2);
   const first = await measured(coordinator, window, operation);
   const between = seconds - 2 * window;
