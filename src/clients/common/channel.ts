@@ -56,6 +56,9 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.min_reconnect_backoff_ms': 100,
     'grpc.max_reconnect_backoff_ms': 2_000,
+    // A connection whose other end is gone without a word is given up while a call still has time for another one.
+    'grpc.keepalive_time_ms': 5_000,
+    'grpc.keepalive_timeout_ms': 3_000,
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.service_config_disable_resolution': 1,
   });
@@ -64,28 +67,15 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
       const requestId = options.requestId ?? randomUUID();
       const totalMs = options.timeoutMs ?? ownTimeoutMs;
       const deadline = performance.now() + totalMs;
-      const attempt = () => callOnce(client, method, request, metadataFor(token, requestId, options), deadline, options.signal);
-      const asWritError = (error: unknown): never => {
-        throw WritError.from(error, requestId);
+      const attempt = async () => {
+        try {
+          return await callOnce(client, method, request, metadataFor(token, requestId, options), deadline, options.signal);
+        } catch (error) {
+          // Whoever gave up gets the reason back that they gave.
+          throw options.signal?.aborted === true ? options.signal.reason : WritError.from(error, requestId);
+        }
       };
-      if (repeat === 'once') return attempt().catch(asWritError);
-      let unavailable: WritError | undefined;
-      return pRetry(() => attempt().catch(asWritError), {
-        onFailedAttempt: ({ error }) => {
-          if (error instanceof WritError && error.code === 'UNAVAILABLE') unavailable = error;
-        },
-        retries: RETRIES,
-        minTimeout: FIRST_DELAY_MS,
-        maxTimeout: MAX_DELAY_MS,
-        maxRetryTime: totalMs,
-        randomize: true,
-        shouldRetry: ({ error }) => error instanceof WritError && error.code === 'UNAVAILABLE',
-        ...(options.signal === undefined ? {} : { signal: options.signal }),
-      }).catch((error: unknown) => {
-        const last = WritError.from(error, requestId);
-        // That the time was up says less than why it was used up.
-        throw last.code === 'DEADLINE_EXCEEDED' ? (unavailable ?? last) : last;
-      });
+      return repeat === 'once' ? attempt() : repeatWhileUnavailable(attempt, totalMs, options.signal);
     },
     async *serverStream(method, request, options = {}) {
       const requestId = options.requestId ?? randomUUID();
@@ -97,6 +87,30 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
     },
     close: () => client.close(),
   };
+}
+
+async function repeatWhileUnavailable<S>(attempt: () => Promise<S>, totalMs: number, signal: AbortSignal | undefined): Promise<S> {
+  let unavailable: WritError | undefined;
+  try {
+    return await pRetry(attempt, {
+      retries: RETRIES,
+      minTimeout: FIRST_DELAY_MS,
+      maxTimeout: MAX_DELAY_MS,
+      maxRetryTime: totalMs,
+      randomize: true,
+      shouldRetry: ({ error }) => {
+        if (!(error instanceof WritError) || error.code !== 'UNAVAILABLE') return false;
+        unavailable = error;
+        return true;
+      },
+      ...(signal === undefined ? {} : { signal }),
+    });
+  } catch (error) {
+    if (signal?.aborted === true) throw signal.reason;
+    // That the time was up says less than why it was used up.
+    const timeIsUp = error instanceof WritError && error.code === 'DEADLINE_EXCEEDED';
+    throw timeIsUp ? (unavailable ?? error) : error;
+  }
 }
 
 /**

@@ -298,7 +298,7 @@ export enum RefusalKind {
   REFUSAL_KIND_RUN_ENDED = 13,
   /** REFUSAL_KIND_RUN_BLOCKED - The run is blocked until an operator resumes it. */
   REFUSAL_KIND_RUN_BLOCKED = 14,
-  /** REFUSAL_KIND_ENDED - Renewal only: the lease has ended. */
+  /** REFUSAL_KIND_ENDED - The lease, or the place in the queue that the key is bound to, has ended. */
   REFUSAL_KIND_ENDED = 15,
   /** REFUSAL_KIND_TOO_LATE - Renewal only: less than 500 ms were left. */
   REFUSAL_KIND_TOO_LATE = 16,
