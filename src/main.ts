@@ -1,7 +1,6 @@
-import { createHash, randomBytes, randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import {
@@ -12,14 +11,13 @@ import {
   type TokenEntry,
   TokensFileError,
 } from './auth/tokens.js';
+import { createDatabase, type Database } from './database.js';
 import { Fault } from './domain/fault.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
-import { type Component, EXIT, endsWithin, Lifecycle, onStopSignal, StartError } from './platform/lifecycle.js';
-import { createLogger, hideUrlPasswords, type Logger } from './platform/log.js';
+import { type Component, EXIT, Lifecycle, onStopSignal, StartError } from './platform/lifecycle.js';
+import { createLogger, type Logger } from './platform/log.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
 import { createServices, type Services } from './services/index.js';
-import { type EmbeddedPostgres, startEmbeddedPostgres } from './storage/postgres/embedded.js';
-import { checkSchemaAt, migrate } from './storage/postgres/migrate.js';
 import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import type { Store } from './storage/store.js';
 import { GrpcServer } from './transports/grpc/server.js';
@@ -52,11 +50,6 @@ export interface Coordinator {
 const DRAIN_SHARE = 0.7;
 const READINESS_POLL_MS = 100;
 const NOT_READY_LOG_MS = 5_000;
-const DATABASE_START_PATIENCE_MS = 30_000;
-const DATABASE_RETRY_MS = 500;
-const DATABASE_ANSWER_MS = 10_000;
-const POSTGRES_WATCH_MS = 200;
-const MAX_RESTART_DELAY_MS = 10_000;
 
 /**
  * Starts a coordinator and returns when it is ready.
@@ -103,10 +96,7 @@ class ComposedCoordinator implements Coordinator {
     this.#config = config;
     this.#log = log;
     this.#lifecycle = new Lifecycle(log);
-    this.#database =
-      config.databaseUrl === null
-        ? new EmbeddedDatabase(config.dataDir, log)
-        : new ExternalDatabase(config.databaseUrl, log, () => this.#lifecycle.isStopping);
+    this.#database = createDatabase(config, log, () => this.#lifecycle.isStopping);
     this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
@@ -252,194 +242,6 @@ function makeBlockerKey(entries: readonly TokenEntry[]): Uint8Array {
   return createHash('sha256')
     .update(`writ blocker names\n${hashes.join('\n')}`)
     .digest();
-}
-
-/** Where the log is. */
-interface Database extends Component {
-  /** Carries a password. Known after the start. */
-  readonly url: string;
-}
-
-/** A Postgres of somebody else's, with the schema that `writ migrate` made. */
-class ExternalDatabase implements Database {
-  readonly name = 'database';
-  readonly url: string;
-  readonly #log: Logger;
-  readonly #isStopping: () => boolean;
-
-  constructor(url: string, log: Logger, isStopping: () => boolean) {
-    this.url = url;
-    this.#log = log;
-    this.#isStopping = isStopping;
-  }
-
-  /** Patient for a while, as database and coordinator are often started together. */
-  async start(): Promise<void> {
-    for (let waited = 0; ; waited += DATABASE_RETRY_MS) {
-      try {
-        return await this.#check();
-      } catch (error) {
-        const patient = isNotThereYet(error) && waited < DATABASE_START_PATIENCE_MS && !this.#isStopping();
-        if (!patient) throw databaseError('the database', error);
-        if (waited % 5_000 === 0) this.#log.warn({ err: error }, 'the database cannot be reached yet');
-      }
-      await pause(DATABASE_RETRY_MS);
-    }
-  }
-
-  async stop(): Promise<void> {}
-
-  async #check(): Promise<void> {
-    if (await endsWithin(checkSchemaAt(this.url), DATABASE_ANSWER_MS)) return;
-    throw new Error(`timeout: it did not answer within ${DATABASE_ANSWER_MS} ms`);
-  }
-}
-
-/** Nobody listens, nobody answers, or the server says that it is starting up. */
-function isNotThereYet(error: unknown): boolean {
-  const { code, message } = error as { code?: unknown; message?: unknown };
-  return (
-    ['ECONNREFUSED', 'ECONNRESET', 'ETIMEDOUT', 'EHOSTUNREACH', 'ENOTFOUND', 'EAI_AGAIN', '57P03'].includes(
-      String(code),
-    ) || /timeout/i.test(String(message))
-  );
-}
-
-function databaseError(what: string, error: unknown): StartError {
-  const why =
-    error instanceof Error && error.message !== ''
-      ? error.message
-      : String((error as { code?: unknown }).code ?? error);
-  return new StartError(EXIT.database, `${what} cannot be used: ${hideUrlPasswords(why)}`, error);
-}
-
-/**
- * The Postgres that comes with Writ: started or adopted, migrated, and started again on the same port
- * when it dies while the coordinator lives.
- */
-class EmbeddedDatabase implements Database {
-  readonly name = 'embedded postgres';
-  readonly #dataDir: string;
-  readonly #log: Logger;
-  readonly #users: DirectoryUsers;
-  #server: EmbeddedPostgres | null = null;
-  #stopping = new AbortController();
-  #watching: Promise<void> = Promise.resolve();
-
-  constructor(dataDir: string, log: Logger) {
-    this.#dataDir = dataDir;
-    this.#log = log.child({ component: 'postgres' });
-    this.#users = new DirectoryUsers(join(dataDir, 'coordinators'));
-  }
-
-  get url(): string {
-    if (this.#server === null) throw new Error('the embedded Postgres has not been started');
-    return this.#server.url;
-  }
-
-  async start(): Promise<void> {
-    try {
-      this.#server = await startEmbeddedPostgres({ dataDir: this.#dataDir, onLog: (line) => this.#log.info(line) });
-      await this.#users.enter();
-      await migrate(this.#server.url, { log: (line) => this.#log.info(line) });
-    } catch (error) {
-      throw databaseError('the embedded database', error);
-    }
-    this.#watching = this.#watch(this.#server);
-  }
-
-  async stop(withinMs: number): Promise<void> {
-    this.#stopping.abort();
-    await endsWithin(this.#watching, withinMs);
-    if (this.#server === null) return;
-    await this.#users.leave();
-    if (await this.#users.others()) this.#log.info('left running: another coordinator uses the same data directory');
-    else await this.#server.stop();
-  }
-
-  async #watch(server: EmbeddedPostgres): Promise<void> {
-    const { signal } = this.#stopping;
-    let pid = server.pid;
-    for (let delay = POSTGRES_WATCH_MS; await sleeps(delay, signal); ) {
-      if (await isAlive(pid)) {
-        delay = POSTGRES_WATCH_MS;
-        continue;
-      }
-      this.#log.error({ postgres_pid: pid }, 'the embedded Postgres has died; starting it again');
-      try {
-        const again = await startEmbeddedPostgres({
-          dataDir: this.#dataDir,
-          port: server.port,
-          onLog: (line) => this.#log.info(line),
-        });
-        this.#server = again;
-        pid = again.pid;
-        if (again.port !== server.port)
-          this.#log.error({ port: again.port }, 'it has another port now: restart this coordinator');
-        delay = POSTGRES_WATCH_MS;
-      } catch (error) {
-        delay = Math.min(delay * 2, MAX_RESTART_DELAY_MS);
-        this.#log.error({ err: error, retry_in_ms: delay }, 'the embedded Postgres could not be started again');
-      }
-    }
-  }
-}
-
-/** Sleeps; false when it was interrupted. */
-async function sleeps(milliseconds: number, signal: AbortSignal): Promise<boolean> {
-  return pause(milliseconds, true, { signal, ref: false }).catch(() => false);
-}
-
-/** Who else uses an embedded database: whoever stops last stops it. A file each, named by process, holds its start time. */
-class DirectoryUsers {
-  readonly #directory: string;
-  readonly #own = `${process.pid}.${randomBytes(4).toString('hex')}`;
-
-  constructor(directory: string) {
-    this.#directory = directory;
-  }
-
-  async enter(): Promise<void> {
-    await mkdir(this.#directory, { recursive: true, mode: 0o700 });
-    await writeFile(join(this.#directory, this.#own), await startTime(process.pid), { mode: 0o600 });
-  }
-
-  async leave(): Promise<void> {
-    await rm(join(this.#directory, this.#own), { force: true });
-  }
-
-  /** Whether anybody else is there; forgets those who died. */
-  async others(): Promise<boolean> {
-    let found = false;
-    for (const name of await readdir(this.#directory).catch(() => [])) {
-      const file = join(this.#directory, name);
-      const since = await readFile(file, 'utf8').catch(() => null);
-      const pid = Number.parseInt(name, 10);
-      if (since !== null && (await isAlive(pid)) && since === (await startTime(pid))) found = true;
-      else await rm(file, { force: true });
-    }
-    return found;
-  }
-}
-
-async function isAlive(pid: number): Promise<boolean> {
-  try {
-    process.kill(pid, 0);
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
-  }
-  // A zombie that nobody reaps, as in a container without an init, is dead.
-  return !/^\d+ \(.*\) [ZX]/s.test(await processStatus(pid));
-}
-
-/** When a process started, in the system's own unit; empty where the system does not tell. */
-async function startTime(pid: number): Promise<string> {
-  const fields = (await processStatus(pid)).split(') ').at(-1)?.split(' ') ?? [];
-  return fields[19] ?? '';
-}
-
-async function processStatus(pid: number): Promise<string> {
-  return readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
 }
 
 /** Runs the coordinator as a program: until it is told to stop. Returns its exit code. */

@@ -27,7 +27,8 @@ export function wholeNumber(least = 0): (text: string) => number {
 
 /** A fencing token: a decimal number of up to 64 bits. */
 export function fencingToken(text: string): bigint {
-  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n) throw new InvalidArgumentError('It must be a decimal number below 2^64.');
+  if (!/^\d{1,20}$/.test(text) || BigInt(text) >= 2n ** 64n)
+    throw new InvalidArgumentError('It must be a decimal number below 2^64.');
   return BigInt(text);
 }
 
@@ -45,8 +46,11 @@ export function repeated(text: string, earlier: readonly string[] = []): string[
 
 /** A moment: RFC 3339, in microseconds since 1970. */
 export function moment(text: string): number {
-  const ms = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(ms)) throw new InvalidArgumentError('It must be a time with its zone, such as 2026-12-01T10:00:00Z.');
+  const ms = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d+)?)?(Z|[+-]\d{2}:\d{2})$/.test(text)
+    ? Date.parse(text)
+    : Number.NaN;
+  if (Number.isNaN(ms))
+    throw new InvalidArgumentError('It must be a time with its zone, such as 2026-12-01T10:00:00Z.');
   return ms * 1_000;
 }
 
@@ -63,7 +67,10 @@ export class ResourceOptions {
   private readonly drafts: Draft[] = [];
 
   /** With `prefix` 'b' the option is `--b`, and those after it belong to it; several lists share the other options. */
-  constructor(command: Command, lists: readonly { readonly flag: string; readonly help: string; readonly drafts?: Draft[] }[] = DEFAULT_LIST) {
+  constructor(
+    command: Command,
+    lists: readonly { readonly flag: string; readonly help: string; readonly drafts?: Draft[] }[] = DEFAULT_LIST,
+  ) {
     for (const { flag, help, drafts = this.drafts } of lists) {
       command.addOption(new Option(`--${flag} <id>`, help));
       command.on(`option:${flag}`, (resource: string) => {
@@ -122,7 +129,10 @@ export interface AskedWriteSet {
 export function addWriteSetOptions(command: Command): ResourceOptions {
   const resources = new ResourceOptions(command);
   command
-    .option('--entries <file>', 'JSON array of {resource, access, scope, actions, observed_version}; - is standard input')
+    .option(
+      '--entries <file>',
+      'JSON array of {resource, access, scope, actions, observed_version}; - is standard input',
+    )
     .option('--task <name>', 'task of the conflict map, instead of resources')
     .option('--param <name=value>', 'parameter of the task; repeatable', parameter)
     .option('--resource-set <name>', 'resource set of the conflict map, instead of resources');
@@ -143,8 +153,11 @@ const entryFile = z.array(
 export async function askedWriteSet(cli: Cli, options: WriteSetFlags, listed: ResourceOptions): Promise<AskedWriteSet> {
   const { entries, task, resourceSet } = options;
   const resources = listed.resources;
-  const ways = [resources.length > 0, entries !== undefined, task !== undefined, resourceSet !== undefined].filter(Boolean);
-  if (ways.length !== 1) throw new CliError(EXIT.usage, 'Say what to ask for in one way: --resource, --entries, --task or --resource-set.');
+  const ways = [resources.length > 0, entries !== undefined, task !== undefined, resourceSet !== undefined].filter(
+    Boolean,
+  );
+  if (ways.length !== 1)
+    throw new CliError(EXIT.usage, 'Say what to ask for in one way: --resource, --entries, --task or --resource-set.');
   if (task !== undefined) return { task: { name: task, parameters: options.param ?? {} } };
   if (options.param !== undefined) throw new CliError(EXIT.usage, '--param belongs to --task.');
   if (resourceSet !== undefined) return { resourceSet };

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import { connectWrit, type WritClient } from '../clients/common/connect.js';
+import type { connectWrit, WritClient } from '../clients/common/connect.js';
 import { WritError } from '../clients/common/errors.js';
 import { LeaseLostError, RefusedError } from '../clients/runner/errors.js';
 import type { ClientConfig, Environment } from './environment.js';
@@ -89,6 +89,7 @@ async function connectAs(cli: Cli, options: GlobalOptions, role: Role): Promise<
     token: await findToken(cli.config, options, role),
     ...(namespace === '' ? {} : { namespace }),
     ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
+    ...(cli.config.traceparent === null ? {} : { traceparent: cli.config.traceparent }),
   });
 }
 
@@ -132,13 +133,19 @@ export function reportError(error: unknown, out: Output): number {
   const report = describe(error);
   if (out.json) {
     const { code, reason, message, hint, violations, metadata, requestId } = report;
-    out.note(JSON.stringify({ error: { code, reason, message, hint, violations, metadata, request_id: requestId }, exit_code: report.exit }));
+    out.note(
+      JSON.stringify({
+        error: { code, reason, message, hint, violations, metadata, request_id: requestId },
+        exit_code: report.exit,
+      }),
+    );
     return report.exit;
   }
   out.note(`${out.style('error', 'red')}: ${report.message}`);
   for (const { field, description } of report.violations) out.note(`  ${field}: ${description}`);
   if (report.hint !== '') out.note(report.hint);
-  if (report.requestId !== '') out.note(`(request id ${report.requestId}${report.reason === '' ? '' : `, ${report.reason}`})`);
+  if (report.requestId !== '')
+    out.note(`(request id ${report.requestId}${report.reason === '' ? '' : `, ${report.reason}`})`);
   return report.exit;
 }
 
@@ -154,7 +161,16 @@ interface Report {
 }
 
 function describe(error: unknown): Report {
-  const base: Report = { exit: EXIT.failure, code: '', reason: '', message: messageOf(error), hint: '', violations: [], metadata: {}, requestId: '' };
+  const base: Report = {
+    exit: EXIT.failure,
+    code: '',
+    reason: '',
+    message: messageOf(error),
+    hint: '',
+    violations: [],
+    metadata: {},
+    requestId: '',
+  };
   if (error instanceof CliError) return { ...base, exit: error.exitCode, hint: error.hint };
   if (error instanceof RefusedError) return { ...base, exit: EXIT.refused };
   if (error instanceof LeaseLostError) return { ...base, exit: EXIT.leaseLost, reason: error.reason };
@@ -162,7 +178,17 @@ function describe(error: unknown): Report {
   // The fields are shown one by one; their text need not be repeated before.
   const message = error.violations.length > 0 ? 'The request is not valid.' : error.message;
   const { code, reason, violations, metadata, requestId } = error;
-  return { ...base, exit: EXIT_OF[code] ?? EXIT.failure, code, reason, message, hint: HINTS[code] ?? '', violations, metadata, requestId };
+  return {
+    ...base,
+    exit: EXIT_OF[code] ?? EXIT.failure,
+    code,
+    reason,
+    message,
+    hint: HINTS[code] ?? '',
+    violations,
+    metadata,
+    requestId,
+  };
 }
 
 const EXIT_OF: Partial<Record<WritError['code'], number>> = {

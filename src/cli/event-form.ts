@@ -1,5 +1,5 @@
 import { timestampMicros } from '../clients/common/time.js';
-import type { Checkpoint as WireCheckpoint, Event } from '../gen/writ/v1/audit_service.js';
+import type { Event, Checkpoint as WireCheckpoint } from '../gen/writ/v1/audit_service.js';
 import type { Checkpoint } from '../services/api.js';
 import { formatEvent } from '../services/log-export.js';
 import type { EventRecord } from '../storage/store.js';

@@ -22,8 +22,13 @@ export async function readMapFiles(cli: Cli, path: string): Promise<MapFiles> {
     text() {
       const merged = mergeFragments(files);
       if (merged.ok) return merged.text;
-      const problems = merged.problems.map(({ file, line, column, message }) => `  ${file}:${line}:${column}: ${message}`);
-      throw new CliError(EXIT.usage, `${files.length === 1 ? 'The map cannot be read' : 'The fragments make no document'}:\n${problems.join('\n')}`);
+      const problems = merged.problems.map(
+        ({ file, line, column, message }) => `  ${file}:${line}:${column}: ${message}`,
+      );
+      throw new CliError(
+        EXIT.usage,
+        `${files.length === 1 ? 'The map cannot be read' : 'The fragments make no document'}:\n${problems.join('\n')}`,
+      );
     },
   };
 }
@@ -33,8 +38,11 @@ async function read(path: string): Promise<TextFile[]> {
     if (!(await stat(path)).isDirectory()) return [{ name: path, text: await readFile(path, 'utf8') }];
     const names = (await readdir(path, { recursive: true })).filter((name) => FRAGMENT.test(name)).sort();
     if (names.length === 0) throw new CliError(EXIT.usage, `${path} holds no .yaml, .yml or .json file.`);
-    if (names.length > MAX_FRAGMENTS) throw new CliError(EXIT.usage, `${path} holds more than ${MAX_FRAGMENTS} fragments.`);
-    return await Promise.all(names.map(async (name) => ({ name: join(path, name), text: await readFile(join(path, name), 'utf8') })));
+    if (names.length > MAX_FRAGMENTS)
+      throw new CliError(EXIT.usage, `${path} holds more than ${MAX_FRAGMENTS} fragments.`);
+    return await Promise.all(
+      names.map(async (name) => ({ name: join(path, name), text: await readFile(join(path, name), 'utf8') })),
+    );
   } catch (error) {
     if (error instanceof CliError) throw error;
     throw new CliError(EXIT.usage, `${path} cannot be read: ${(error as Error).message}`);

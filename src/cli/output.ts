@@ -49,7 +49,12 @@ export class Output {
   table(headers: readonly string[], rows: readonly (readonly Cell[])[]): void {
     const head: Cell[] = headers.map((text) => ({ text, style: 'dim' }));
     for (const row of layOut([head, ...rows])) {
-      this.line(row.map(({ text, style, padding }) => (style === undefined ? text : this.style(text, style)) + padding).join('  ').trimEnd());
+      this.line(
+        row
+          .map(({ text, style, padding }) => (style === undefined ? text : this.style(text, style)) + padding)
+          .join('  ')
+          .trimEnd(),
+      );
     }
   }
 
@@ -78,7 +83,8 @@ interface LaidOut {
 function layOut(rows: readonly (readonly Cell[])[]): LaidOut[][] {
   const widths: number[] = [];
   for (const row of rows) {
-    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, width(clean(textOf(cell))));
+    for (const [column, cell] of row.entries())
+      widths[column] = Math.max(widths[column] ?? 0, width(clean(textOf(cell))));
   }
   return rows.map((row) =>
     row.map((cell, column) => {

@@ -34,7 +34,12 @@ export function buildProgram(cli: Cli, version: string): Command {
     .version(version)
     .addOption(new Option('--endpoint <host:port>', 'the coordinator (WRIT_ENDPOINT, default 127.0.0.1:7410)'))
     .addOption(new Option('--token-file <file>', 'file with a bearer token (WRIT_TOKEN, WRIT_TOKEN_FILE)'))
-    .addOption(new Option('--as <role>', 'with the dev token of this role, from WRIT_DATA_DIR (default: the role that fits the command)').choices(ROLES))
+    .addOption(
+      new Option(
+        '--as <role>',
+        'with the dev token of this role, from WRIT_DATA_DIR (default: the role that fits the command)',
+      ).choices(ROLES),
+    )
     .addOption(new Option('--namespace <name>', 'the namespace (WRIT_NAMESPACE, default "default")'))
     .addOption(new Option('--timeout <duration>', 'how long a call may take').argParser(duration))
     .addOption(new Option('--json', 'one JSON document on stdout instead of text'))

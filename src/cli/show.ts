@@ -3,7 +3,17 @@ import type { Duration } from '../gen/google/protobuf/duration.js';
 import type { Timestamp } from '../gen/google/protobuf/timestamp.js';
 import type { OpenWrite, WaitingPlace } from '../gen/writ/v1/lease_service.js';
 import { type Run, RunState } from '../gen/writ/v1/run_service.js';
-import { Access, type Blocker, EndReason, type Lease, type LeaseEntry, LeaseState, type Refusal, RefusalKind, Scope } from '../gen/writ/v1/types.js';
+import {
+  Access,
+  type Blocker,
+  EndReason,
+  type Lease,
+  type LeaseEntry,
+  LeaseState,
+  type Refusal,
+  RefusalKind,
+  Scope,
+} from '../gen/writ/v1/types.js';
 import type { Cell, Output } from './output.js';
 
 /** An enum value in lower case without its prefix: `LEASE_STATE_ACTIVE` is `active`. */
@@ -14,7 +24,8 @@ function word(names: Readonly<Record<number, string>>, prefix: string, value: nu
 export const accessWord = (access: Access): string => word(Access, 'ACCESS_', access);
 export const scopeWord = (scope: Scope): string => word(Scope, 'SCOPE_', scope);
 export const leaseStateWord = (state: LeaseState): string => word(LeaseState, 'LEASE_STATE_', state);
-export const endReasonWord = (reason: EndReason): string => (reason === 0 ? '' : word(EndReason, 'END_REASON_', reason));
+export const endReasonWord = (reason: EndReason): string =>
+  reason === 0 ? '' : word(EndReason, 'END_REASON_', reason);
 export const runStateWord = (state: RunState): string => word(RunState, 'RUN_STATE_', state);
 export const refusalWord = (kind: RefusalKind): string => word(RefusalKind, 'REFUSAL_KIND_', kind);
 
@@ -27,13 +38,23 @@ export function when(timestamp: Timestamp | undefined): string {
 /** A moment of the database clock, in whole seconds; beyond what a date can say, its number. */
 export function momentText(micros: number): string {
   const date = new Date(Math.floor(micros / 1_000));
-  return Number.isNaN(date.getTime()) ? `${micros} µs` : date.toISOString().replace('T', ' ').replace(/\.\d+Z$/, 'Z');
+  return Number.isNaN(date.getTime())
+    ? `${micros} µs`
+    : date
+        .toISOString()
+        .replace('T', ' ')
+        .replace(/\.\d+Z$/, 'Z');
 }
 
 /** `1 h 2 min`, `42 s`, `0.3 s`: two units at most. */
 export function lasting(ms: number): string {
   if (ms < 10_000) return `${Math.max(0, Math.round(ms / 100) / 10)} s`;
-  const units = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1_000]] as const;
+  const units = [
+    ['d', 86_400_000],
+    ['h', 3_600_000],
+    ['min', 60_000],
+    ['s', 1_000],
+  ] as const;
   const parts: string[] = [];
   let rest = ms;
   for (const [unit, size] of units) {
@@ -62,7 +83,10 @@ export function showLease(out: Output, lease: Lease): void {
     ['lease', lease.leaseId],
     ['run', lease.runId],
     ['state', lease.state === LeaseState.LEASE_STATE_ENDED ? `${state} (${endReasonWord(lease.endReason)})` : state],
-    ['expires', lease.state === LeaseState.LEASE_STATE_ACTIVE ? `${when(lease.expiresAt)} (${within(lease.expiresIn)})` : ''],
+    [
+      'expires',
+      lease.state === LeaseState.LEASE_STATE_ACTIVE ? `${when(lease.expiresAt)} (${within(lease.expiresIn)})` : '',
+    ],
     ['never beyond', when(lease.maxExpiresAt)],
     ['ended', when(lease.endedAt)],
     ['purpose', lease.purpose],
@@ -77,19 +101,26 @@ export function showEntries(out: Output, entries: readonly LeaseEntry[]): void {
     ['RESOURCE', 'ACCESS', 'ACTIONS', 'TOKEN', 'BY'],
     entries.map((entry) => [
       covered(entry.resource, entry.scope),
-      entry.access === Access.ACCESS_WRITE ? `write${entry.exclusive ? ', alone' : ', optimistic'}` : accessWord(entry.access),
+      entry.access === Access.ACCESS_WRITE
+        ? `write${entry.exclusive ? ', alone' : ', optimistic'}`
+        : accessWord(entry.access),
       entry.actions.join(', '),
       entry.fencingToken === 0n ? '' : entry.fencingToken.toString(),
       entry.impliedBy === '' ? 'asked for' : entry.impliedBy,
     ]),
   );
   for (const entry of entries) {
-    if (entry.observedRefusal !== undefined) out.line(`${entry.resource} is only observed; enforced, the answer would be: ${entry.observedRefusal}`);
+    if (entry.observedRefusal !== undefined)
+      out.line(`${entry.resource} is only observed; enforced, the answer would be: ${entry.observedRefusal}`);
   }
 }
 
 /** Who holds what, until when, by which rule, and what to do. */
-export function showRefusal(out: Output, refusal: Refusal, say: (text: string) => void = (text) => out.line(text)): void {
+export function showRefusal(
+  out: Output,
+  refusal: Refusal,
+  say: (text: string) => void = (text) => out.line(text),
+): void {
   say(`${out.style(`refused (${refusalWord(refusal.kind)})`, 'red')}: ${refusal.message}`);
   for (const blocker of refusal.blockers) say(`  ${blockerText(blocker)}`);
   if (refusal.cycle.length > 0) say(`  cycle: ${refusal.cycle.join(' → ')}`);
@@ -100,18 +131,22 @@ export function showRefusal(out: Output, refusal: Refusal, say: (text: string) =
   if (retryAfter !== undefined) say(`  free at the earliest in ${lasting(retryAfter)}`);
   if (refusal.resolution !== undefined) {
     const { action, who, retryable } = refusal.resolution;
-    say(`  what to do: ${action}${who === '' ? '' : ` (${who})`}${retryable ? ' The same request can succeed later.' : ''}`);
+    say(
+      `  what to do: ${action}${who === '' ? '' : ` (${who})`}${retryable ? ' The same request can succeed later.' : ''}`,
+    );
   }
 }
 
 /** One sentence about what stands in the way. */
 export function blockerText(blocker: Blocker): string {
   const { runId, purpose, resolver, rule, requestedResource } = blocker;
-  const who = runId === '' ? `another run (${blocker.blockerRef})` : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
+  const who =
+    runId === '' ? `another run (${blocker.blockerRef})` : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
   const does = blocker.waiting ? 'waits ahead of you for' : 'holds';
   const parts = [`${who} ${does} ${covered(blocker.resource, blocker.scope)} (${accessWord(blocker.access)})`];
   if (blocker.expiresAt !== undefined) parts.push(`until ${when(blocker.expiresAt)} unless renewed`);
-  if (requestedResource !== '' && requestedResource !== blocker.resource) parts.push(`which meets ${requestedResource}`);
+  if (requestedResource !== '' && requestedResource !== blocker.resource)
+    parts.push(`which meets ${requestedResource}`);
   if (rule !== '') parts.push(`by rule ${rule}`);
   if (resolver !== '') parts.push(`settled by ${resolver}`);
   return parts.join(', ');
@@ -140,7 +175,10 @@ export function showRun(out: Output, run: Run): void {
   ]);
   out.line();
   if (run.allowed.length === 0) out.line('It may write nothing.');
-  out.table(['MAY', 'ACTIONS'], run.allowed.map(({ pattern, actions }) => [pattern, actions.join(', ')]));
+  out.table(
+    ['MAY', 'ACTIONS'],
+    run.allowed.map(({ pattern, actions }) => [pattern, actions.join(', ')]),
+  );
   showOpenWrites(out, run.openWrites);
 }
 
@@ -161,7 +199,8 @@ export function showRuns(out: Output, runs: readonly Run[]): void {
 }
 
 function stateCell(run: Run): Cell {
-  const text = run.stateReason === '' ? runStateWord(run.state) : `${runStateWord(run.state)} (${short(run.stateReason)})`;
+  const text =
+    run.stateReason === '' ? runStateWord(run.state) : `${runStateWord(run.state)} (${short(run.stateReason)})`;
   if (run.state === RunState.RUN_STATE_ACTIVE) return { text, style: 'green' };
   return run.endedAt === undefined ? { text, style: 'yellow' } : text;
 }
@@ -185,7 +224,10 @@ export function showOpenWrites(out: Output, writes: readonly OpenWrite[]): void 
   if (writes.length === 0) return;
   out.line();
   out.line(out.style('Unresolved: these writes were let in, and nobody has said what became of them.', 'yellow'));
-  out.table(['RESOURCE', 'ACTION', 'LEASE', 'REQUEST', 'LET IN'], writes.map((write) => [write.resource, write.action, write.leaseId, write.requestId, when(write.admittedAt)]));
+  out.table(
+    ['RESOURCE', 'ACTION', 'LEASE', 'REQUEST', 'LET IN'],
+    writes.map((write) => [write.resource, write.action, write.leaseId, write.requestId, when(write.admittedAt)]),
+  );
 }
 
 export function several(texts: readonly string[], most = 3): string {

@@ -60,7 +60,9 @@ function align(a: readonly string[], b: readonly string[]): Marked[] {
   for (let i = a.length - 1; i >= 0; i -= 1) {
     for (let j = b.length - 1; j >= 0; j -= 1) {
       common[i * width + j] =
-        a[i] === b[j] ? at(common, (i + 1) * width + j + 1) + 1 : Math.max(at(common, (i + 1) * width + j), at(common, i * width + j + 1));
+        a[i] === b[j]
+          ? at(common, (i + 1) * width + j + 1) + 1
+          : Math.max(at(common, (i + 1) * width + j), at(common, i * width + j + 1));
     }
   }
   const lines: Marked[] = [];

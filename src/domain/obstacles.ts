@@ -1,5 +1,5 @@
 import { locksOfLease } from './held-locks.js';
-import { isPast, type Lease, type LeaseEntry } from './lease.js';
+import { endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
 import { keySubject, type Lock } from './locks.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
 import type { Blocker } from './refusal.js';
@@ -127,7 +127,7 @@ export function blockerOf(
     resource: theirs?.resource ?? keySubject(lock.key),
     access: theirs?.access ?? 'write',
     scope: theirs?.scope ?? 'exact',
-    expiresAt: lease.state === 'waiting' ? null : lease.expiresAt,
+    expiresAt: lease.state === 'waiting' ? null : endsAt(lease),
     waiting: lease.state === 'waiting',
     rule,
     resolver: theirs?.resolver ?? '',

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Bounds, Decision, type LoadedRecords, NeedsLoad, NOTHING_LOADED } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
 import { evolve } from '../domain/evolve.js';
-import { type Overlay, overlay, type State } from '../domain/state.js';
+import { bindingId, type Overlay, overlay, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
 import type { AppendBatch, DatabaseIdentity, EventRecord, Head, MapVersion } from '../storage/store.js';
 import { BODY_VERSION, canonicalJson, encodeBody } from './event-codec.js';
@@ -65,6 +65,10 @@ export function planBatch(context: PlanContext, commands: readonly Command[]): P
       if (decision.events.length > 0) layer = replay(context.base, events);
     }
     newKeys.push(...decision.newKeys);
+    // The append proves that keys are new; what is answered without an event must have looked them up (P6).
+    const unproven = decision.newKeys.find(({ scope, key }) => !command.loaded.keys.has(bindingId(scope, key)));
+    if (unproven !== undefined && ('error' in outcome || decision.events.length === 0))
+      missing.push({ command, wanted: { key: unproven } });
     if (decision.reliedOnAsPast !== null) past = Math.max(past ?? 0, decision.reliedOnAsPast);
     if (decision.reliedOnAsFuture !== null)
       future = Math.min(future ?? Number.POSITIVE_INFINITY, decision.reliedOnAsFuture);
@@ -104,25 +108,18 @@ function toBatch(
     keys: layer.keys.changed(),
     unmatched: layer.unmatched.changed(),
     mapVersion: mapVersionOf(events),
-    newKeys: provenNew(layer, written.newKeys),
+    newKeys: distinct(written.newKeys),
     reliedOnAsPast: written.past,
     reliedOnAsFuture: written.future,
   };
 }
 
-/** Only keys that this batch binds need the proof; a key looked up by a refused request binds nothing. */
-function provenNew(
-  layer: Overlay,
-  newKeys: readonly { scope: string; key: string }[],
-): { scope: string; key: string }[] {
-  const bound = new Set(layer.keys.changed().map((binding) => `${binding.scope}\n${binding.key}`));
-  const seen = new Set<string>();
-  return newKeys.filter(({ scope, key }) => {
-    const id = `${scope}\n${key}`;
-    if (seen.has(id) || !bound.has(id)) return false;
-    seen.add(id);
-    return true;
-  });
+/**
+ * All keys that were looked up and not known, also those of refusals, which bind nothing: a retry of a grant must
+ * not be told that its own lease is in the way (F1).
+ */
+function distinct(newKeys: readonly { scope: string; key: string }[]): { scope: string; key: string }[] {
+  return [...new Map(newKeys.map((one) => [bindingId(one.scope, one.key), one])).values()];
 }
 
 function mapVersionOf(events: readonly DomainEvent[]): MapVersion | null {

@@ -18,7 +18,6 @@ export const GENESIS_HASH = '0'.repeat(64);
 export type HashedEvent = Omit<EventRecord, 'hash'>;
 
 const HASH = /^[0-9a-f]{64}$/;
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * The hash of an event, 64 lower-case hexadecimal digits.
@@ -52,7 +51,7 @@ export function canonicalForm(event: HashedEvent): string {
 }
 
 function text(value: string): string {
-  if (LONE_SURROGATE.test(value)) throw new RangeError('half of a surrogate pair has no canonical form');
+  if (!value.isWellFormed()) throw new RangeError('half of a surrogate pair has no canonical form');
   return JSON.stringify(value);
 }
 

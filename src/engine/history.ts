@@ -47,13 +47,14 @@ export function judgeHistory(facts: HistoryFacts): HistoryVerdict {
   }
   if (seen !== null && hashAtSeen !== seen.hash)
     return lost(`the log does not continue revision ${seen.revision}, which was seen before`);
+  const restarted = recorded.postmasterStart !== current.postmasterStart;
+  if (restarted && seen === null) return lost('the database was restarted and no witness says how far its log went');
   if (current.timeline > recorded.timeline) {
     return facts.failover === 'asynchronous'
       ? lost(`the database failed over to timeline ${current.timeline}, and asynchronous replication can lose commits`)
       : { kind: 'changed', why: `fail-over to timeline ${current.timeline}`, settle: true };
   }
-  if (recorded.postmasterStart === current.postmasterStart) return { kind: 'same' };
-  if (seen === null) return lost('the database was restarted and no witness says how far its log went');
+  if (!restarted) return { kind: 'same' };
   return { kind: 'changed', why: 'the database was restarted; its log is unbroken', settle: false };
 }
 

@@ -217,7 +217,7 @@ export class NamespaceEngine {
       } catch (error) {
         this.trouble = error instanceof Fault ? error : toFault(error);
         this.options.observer.problem(`namespace ${this.namespace} cannot be loaded yet`, error);
-        if (error instanceof UnknownEvent || (error instanceof StoreError && error.kind === 'bug')) throw error;
+        if (isFinal(error) || (this.log === null && isUnknownNamespace(error))) throw error;
         await pause(ESTABLISH_RETRY_MS + Math.random() * ESTABLISH_RETRY_MS);
       }
     }
@@ -261,6 +261,16 @@ export class NamespaceEngine {
       for (const command of commands) command.reject(fault);
     }
   }
+}
+
+/** Trying again would meet the same. */
+function isFinal(error: unknown): boolean {
+  return error instanceof UnknownEvent || (error instanceof StoreError && error.kind === 'bug');
+}
+
+/** A name that was never created is no reason to keep looking; one that vanished may come back. */
+function isUnknownNamespace(error: unknown): boolean {
+  return error instanceof Fault && error.reason === 'NAMESPACE_NOT_FOUND';
 }
 
 function answerAll(commands: readonly Command[], plan: Plan): void {

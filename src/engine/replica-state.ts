@@ -55,6 +55,7 @@ export class ReplicaState {
       if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
       if (body.kind === 'lease_granted' || body.kind === 'lease_queued')
         this.rememberKey(`run:${body.lease.runId}\n${body.lease.idempotencyKey}`);
+      if (body.kind === 'run_created') this.rememberKey(`principal:${body.run.principal}\n${body.run.idempotencyKey}`);
       if (body.kind === 'key_bound') this.rememberKey(`${body.binding.scope}\n${body.binding.key}`);
     }
     this.forget();

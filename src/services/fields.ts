@@ -69,7 +69,8 @@ export class FieldChecks {
   }
 
   action(field: string, action: string): void {
-    if (!ACTION.test(action)) this.reject(field, 'must be 1 to 64 letters, digits and any of . _ : -');
+    if (!ACTION.test(action))
+      this.reject(field, 'must be 1 to 128 letters, digits and any of . _ : -, beginning with a letter or digit');
   }
 }
 
@@ -77,7 +78,7 @@ export class FieldChecks {
 const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/u;
 const PRINTABLE = /^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$/;
 const ID = /^[0-9a-f]{32}$/;
-const ACTION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/;
+const ACTION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const NAMESPACE = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** Empty means "default". */
@@ -104,6 +105,11 @@ export function pageOf(page: { size: number; token: string }): { size: number; a
   return { size: page.size === 0 ? 100 : page.size, after };
 }
 
+/** Names the row after which the next page begins. */
+export function pageToken(id: string): string {
+  return Buffer.from(id).toString('base64url');
+}
+
 /** One more row than the page was asked for: there is a next page, after the last one shown. */
 export function paged<T>(
   rows: readonly T[],
@@ -112,5 +118,5 @@ export function paged<T>(
 ): { items: readonly T[]; nextToken: string } {
   if (rows.length <= size) return { items: rows, nextToken: '' };
   const items = rows.slice(0, size);
-  return { items, nextToken: Buffer.from(idOf(items[size - 1] as T)).toString('base64url') };
+  return { items, nextToken: pageToken(idOf(items[size - 1] as T)) };
 }

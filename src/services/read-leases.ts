@@ -4,10 +4,11 @@ import type { Lease, LeaseState } from '../domain/lease.js';
 import { liveLeasesOf, type State } from '../domain/state.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
-import { paged, pageOf } from './fields.js';
+import { paged, pageOf, pageToken } from './fields.js';
 
 /** Rows of the projections looked at for one page, when most do not match. */
 const MAX_SCANNED = 10_000;
+const SCAN_PAGE = 1_000;
 
 /** Whether a caller may see leases and runs of others. */
 export function seesAll(context: CallContext): boolean {
@@ -68,21 +69,25 @@ async function listEnded(
   const { revision, now } = await engine.read(() => null);
   const rows: Lease[] = [];
   let afterId = after;
-  for (let scanned = 0; rows.length <= size && scanned < MAX_SCANNED; ) {
+  for (let scanned = 0; rows.length <= size; scanned += SCAN_PAGE) {
+    // A page that took too long to fill ends where the scan stopped, and says that there is more.
+    if (scanned >= MAX_SCANNED) return { value: { items: rows, nextToken: pageToken(afterId) }, revision, now };
     const found = await deps.store.listLeases(engine.namespace, {
       ...(query.runId === '' ? {} : { runId: query.runId }),
       states: query.states,
       afterId,
-      limit: 1_000,
+      limit: SCAN_PAGE,
     });
-    scanned += found.length;
-    const runs = await engine.read(
-      (view) => new Map(found.map((lease) => [lease.leaseId, view.run(lease.runId)?.principal])),
-    );
-    rows.push(...found.filter((lease) => visible(lease, runs.value.get(lease.leaseId))));
+    const principals = await principalsOf(deps, engine.namespace, found);
+    rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId))));
     const last = found[found.length - 1];
-    if (last === undefined || found.length < 1_000) break;
+    if (last === undefined || found.length < SCAN_PAGE) break;
     afterId = last.leaseId;
   }
   return { value: paged(rows, size, (lease) => lease.leaseId), revision, now };
+}
+
+async function principalsOf(deps: Deps, namespace: string, leases: readonly Lease[]): Promise<Map<string, string>> {
+  const { records } = await deps.store.loadRuns(namespace, [...new Set(leases.map((lease) => lease.runId))]);
+  return new Map(records.map((run) => [run.runId, run.principal]));
 }

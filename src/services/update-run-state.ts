@@ -29,7 +29,7 @@ export async function updateRunState(
   const engine = await engineOf(deps, context);
   const command = {
     principal: context.principal.name,
-    asOperator: hasRole(context, 'operator', 'admin'),
+    asOperator: hasRole(context, 'operator'),
     runId,
     state: state as Reportable,
     reason,

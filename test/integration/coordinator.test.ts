@@ -449,3 +449,19 @@ describe('time', () => {
     expect(lease.expiresAt ?? 0).toBeLessThan(view.run.authorityEndsAt + MILLISECOND);
   });
 });
+
+test('an unknown namespace is NOT_FOUND at once; a created one works and is apart from the others', async () => {
+  const elsewhere = (role: 'admin' | 'runner') => as(role, { namespace: 'elsewhere' });
+  await expect(createRun(a.api, { context: elsewhere('runner') })).rejects.toMatchObject({
+    reason: 'NAMESPACE_NOT_FOUND',
+  });
+  const { created } = await a.api.createNamespace(as('admin'), { name: 'elsewhere' });
+  expect(created).toBe(true);
+  expect((await b.api.createNamespace(as('admin'), { name: 'elsewhere' })).created).toBe(false);
+  await createRun(b.api, { context: elsewhere('runner') });
+  expect(
+    (await a.api.listNamespaces(as('auditor'), { page: { size: 10, token: '' } })).items.map(({ name }) => name),
+  ).toEqual(['default', 'elsewhere']);
+  const { value } = await a.api.getConflictMap(elsewhere('admin'), { version: 0 });
+  expect(value).toBeNull();
+});

@@ -27,16 +27,21 @@ beforeAll(async () => {
   await mkdir(cache, { recursive: true });
   fixture = await mkdtemp(join(cache, 'writ-embedded-'));
   await chmod(fixture, 0o755);
-  const source = await readFile(join(REPOSITORY, 'src/storage/postgres/embedded.ts'), 'utf8');
-  const { code } = await transform(source, {
-    jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
-    module: { type: 'es6' },
-  });
-  await writeFile(join(fixture, 'embedded.mjs'), code);
+  await writeFile(join(fixture, 'package.json'), '{ "type": "module" }');
+  await mkdir(join(fixture, 'embedded'));
+  const room = join(REPOSITORY, 'src/storage/postgres');
+  const parts = await readdir(join(room, 'embedded'));
+  for (const file of ['embedded.ts', ...parts.map((name) => join('embedded', name))]) {
+    const { code } = await transform(await readFile(join(room, file), 'utf8'), {
+      jsc: { parser: { syntax: 'typescript' }, target: 'es2022' },
+      module: { type: 'es6' },
+    });
+    await writeFile(join(fixture, file.replace(/\.ts$/, '.js')), code);
+  }
   // Starts a server, says so, and lives on until it is killed.
   await writeFile(
     join(fixture, 'start.mjs'),
-    `import { startEmbeddedPostgres } from './embedded.mjs';
+    `import { startEmbeddedPostgres } from './embedded.js';
      const say = (line) => process.stdout.write(JSON.stringify(line) + '\\n');
      setInterval(() => {}, 1000);
      try {
@@ -110,7 +115,12 @@ async function uidOf(pid: number): Promise<number> {
 }
 
 function isRunning(pid: number): boolean {
-  return spawnSync('ps', ['-o', 'stat=', '-p', String(pid)]).stdout.toString().trim().replace(/^Z.*/, '') !== '';
+  return (
+    spawnSync('ps', ['-o', 'stat=', '-p', String(pid)])
+      .stdout.toString()
+      .trim()
+      .replace(/^Z.*/, '') !== ''
+  );
 }
 
 describe('a first start', () => {
@@ -354,7 +364,7 @@ describe.skipIf(!IS_ROOT)('as root (skipped for other users)', () => {
       return spawnSync('cp', [how, ...needed.map((name) => join(installed, name)), modules]).status === 0;
     });
     expect(copied).toBe(true);
-    for (const name of ['embedded.mjs', 'start.mjs']) await cp(join(fixture, name), join(clone, name));
+    await cp(fixture, clone, { recursive: true });
     const container = ['setpriv', '--bounding-set=-dac_read_search,-sys_ptrace', '--'];
     for (const prefix of [[], container]) {
       const { child, said } = await startInChild({ prefix, script: join(clone, 'start.mjs') });

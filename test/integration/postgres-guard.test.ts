@@ -1,6 +1,11 @@
 import pg from 'pg';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { GuardRefusedError, guardSchemaSql, type PostgresGuard, postgresGuard } from '../../src/clients/target/postgres-guard.js';
+import {
+  GuardRefusedError,
+  guardSchemaSql,
+  type PostgresGuard,
+  postgresGuard,
+} from '../../src/clients/target/postgres-guard.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
 // C7 at the target: with the guard, a delayed write of an older token lands before the new holder's open, or never.
@@ -36,7 +41,12 @@ async function open(): Promise<pg.Client> {
   return client;
 }
 
-const write = (token: bigint, exclusive: boolean, resource = 'a/b') => ({ resource, action: 'replace', token, exclusive });
+const write = (token: bigint, exclusive: boolean, resource = 'a/b') => ({
+  resource,
+  action: 'replace',
+  token,
+  exclusive,
+});
 
 async function overwrite(client: pg.Client, body: string): Promise<void> {
   await client.query(`UPDATE document SET version = version + 1, body = $1 WHERE id = 'a/b'`, [body]);
@@ -47,7 +57,13 @@ async function bodyNow(client: pg.Client): Promise<string> {
 }
 
 /** One guarded write in a transaction of its own. */
-async function commitWrite(client: pg.Client, token: bigint, exclusive: boolean, body: string, by: PostgresGuard = guard): Promise<void> {
+async function commitWrite(
+  client: pg.Client,
+  token: bigint,
+  exclusive: boolean,
+  body: string,
+  by: PostgresGuard = guard,
+): Promise<void> {
   await client.query('BEGIN');
   try {
     await by.admit(client, write(token, exclusive));
@@ -94,8 +110,12 @@ describe('marks', () => {
     const client = await open();
     const expiresAt = new Date('2026-12-01T10:00:00Z');
     await guard.open(client, { resource: 'a/b', token: 5n, runId: 'run-1', action: 'promote', expiresAt });
-    const { rows } = await client.query(`SELECT resource, scope, token, run_id, action, expires_at FROM writ_guard.mark`);
-    expect(rows).toEqual([{ resource: 'a/b', scope: 'exact', token: '5', run_id: 'run-1', action: 'promote', expires_at: expiresAt }]);
+    const { rows } = await client.query(
+      `SELECT resource, scope, token, run_id, action, expires_at FROM writ_guard.mark`,
+    );
+    expect(rows).toEqual([
+      { resource: 'a/b', scope: 'exact', token: '5', run_id: 'run-1', action: 'promote', expires_at: expiresAt },
+    ]);
   });
 
   it('is not raised by optimistic writes, of which several runs may hold tokens', async () => {
@@ -290,7 +310,8 @@ it('after an open, no older token ever writes there: many at random', async () =
       const resource = paths[random(paths.length)] as string;
       if (random(5) === 0) {
         const scope = random(6) === 0 ? 'subtree' : 'exact';
-        const token = (nextToken += 1n);
+        nextToken += 1n;
+        const token = nextToken;
         const open = guard.open(client, { resource, scope, token }).then(() => true, rejectedAs(GuardRefusedError));
         if (!(await open)) continue;
         const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n ${below}`, [token, resource, scope]);
@@ -299,7 +320,9 @@ it('after an open, no older token ever writes there: many at random', async () =
         const token = nextToken - BigInt(random(4));
         const exclusive = random(2) === 0;
         await client.query('BEGIN');
-        const admitted = await guard.admit(client, write(token, exclusive, resource)).then(() => true, rejectedAs(GuardRefusedError));
+        const admitted = await guard
+          .admit(client, write(token, exclusive, resource))
+          .then(() => true, rejectedAs(GuardRefusedError));
         if (admitted) await client.query(`INSERT INTO written VALUES ($1, $2)`, [resource, token]);
         await client.query(admitted ? 'COMMIT' : 'ROLLBACK');
       }
@@ -310,7 +333,11 @@ it('after an open, no older token ever writes there: many at random', async () =
   const [client] = connections as [pg.Client];
   expect(opened.length).toBeGreaterThan(20);
   for (const one of opened) {
-    const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n ${below}`, [one.token, one.resource, one.scope]);
+    const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n ${below}`, [
+      one.token,
+      one.resource,
+      one.scope,
+    ]);
     expect({ ...one, seen: Number(rows[0]?.n) }).toEqual(one);
   }
   const { rows } = await client.query<{ n: string }>(`SELECT count(*) AS n FROM written`);

@@ -472,7 +472,7 @@ export function digestOf(state: State): string {
     revision: state.revision,
     time: state.time,
     mapVersion: state.mapVersion,
-    map: state.map.document,
+    map: ordered(state.map.document),
     identity: state.identity,
     active: state.activeLeases,
     waiting: state.waitingLeases,

@@ -1,6 +1,9 @@
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import type { Access, Scope } from '../../src/domain/entry.js';
+import type { DomainEvent, Renewed } from '../../src/domain/event.js';
+import type { EndReason, Lease, LeaseEntry } from '../../src/domain/lease.js';
 import type { Micros } from '../../src/domain/time.js';
+import type { EventRecord } from '../../src/storage/store.js';
 
 /**
  * A second opinion, slow and obvious, written from the words of the design (§4 to §6) and from nothing else: it knows
@@ -278,4 +281,355 @@ export function mayWrite(
       entry.token === write.token &&
       (entry.exclusive || write.observedVersion !== null),
   );
+}
+
+// --------------------------------------------------------------------------------------------------- the log, audited
+
+/** A promise was broken. */
+export class Violation extends Error {
+  override readonly name = 'Violation';
+}
+
+function promise(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Violation(what);
+}
+
+type AuditedState = 'waiting' | 'active' | 'ended';
+
+/** What the auditor remembers of a lease, from events alone. */
+export interface Audited extends OracleHolder {
+  readonly key: string;
+  readonly state: AuditedState;
+  readonly entries: readonly (LeaseEntry & OracleEntry)[];
+  readonly grantedAt: Micros | null;
+  readonly expiresAt: Micros | null;
+  readonly claimBy: Micros | null;
+  readonly maxExpiresAt: Micros | null;
+  readonly progressWindow: Micros | null;
+  readonly progressAt: Micros | null;
+  readonly order: number;
+  readonly waitsUntil: Micros;
+  readonly attachedUntil: Micros;
+}
+
+interface AuditedRun {
+  readonly principal: string;
+  readonly authorityEndsAt: Micros;
+  readonly ended: boolean;
+  readonly mayAcquire: boolean;
+}
+
+/** When a lease ends by time alone. */
+export function overAt(lease: Audited): Micros {
+  return Math.min(lease.expiresAt ?? Number.POSITIVE_INFINITY, lease.claimBy ?? Number.POSITIVE_INFINITY);
+}
+
+const pairOf = (a: string, b: string): string => [a, b].sort().join(' ');
+
+/**
+ * Reads the log as it grows, with the database clock at each append, and holds every event against the promises
+ * (design §2). It folds the events itself, for the few facts that it needs.
+ */
+export class Auditor {
+  readonly leases = new Map<string, Audited>();
+  readonly runs = new Map<string, AuditedRun>();
+  /** Scope and key, and what it was bound to. */
+  readonly keys = new Map<string, { readonly leaseId: string; readonly use: string; readonly fingerprint: string }>();
+  revision = 0;
+  time: Micros = 0;
+  private hash: string;
+  private lastToken: Micros = 0;
+  /** Pairs that the admin let stand until they end. */
+  private readonly excused = new Set<string>();
+  private readonly oracle: Oracle;
+
+  constructor(
+    universe: readonly string[],
+    /** How the log's hashes are made, and how its events are read: the two things that are taken from src. */
+    private readonly log: {
+      readonly genesisHash: string;
+      readonly hashOf: (record: EventRecord) => string;
+      readonly eventOf: (record: EventRecord) => DomainEvent;
+    },
+    private readonly maxClockSkew: Micros,
+  ) {
+    this.oracle = new Oracle(universe);
+    this.hash = log.genesisHash;
+  }
+
+  /** One append, all of it, at this time of the database clock. */
+  appended(records: readonly EventRecord[], databaseNow: Micros): void {
+    const before = new Set([...this.leases.values()].filter((l) => l.state === 'active').map((l) => l.leaseId));
+    let kept = false;
+    for (const record of records) {
+      this.continues(record, databaseNow);
+      const event = this.log.eventOf(record);
+      if (event.body.kind === 'conflict_map_put') kept = event.body.onLiveConflict === 'keep_until_end';
+      this.apply(event, databaseNow);
+    }
+    this.exclusive(kept ? before : new Set());
+    this.flowing(databaseNow);
+  }
+
+  /** Active leases, whether or not their time is over. */
+  get active(): Audited[] {
+    return [...this.leases.values()].filter((lease) => lease.state === 'active');
+  }
+
+  get waiting(): Audited[] {
+    return [...this.leases.values()].filter((lease) => lease.state === 'waiting');
+  }
+
+  isLive(leaseId: string, databaseNow: Micros): boolean {
+    const lease = this.leases.get(leaseId);
+    if (lease?.state !== 'active' || overAt(lease) <= databaseNow) return false;
+    const run = this.runs.get(lease.runId);
+    return run !== undefined && !run.ended;
+  }
+
+  /** Leases whose time is not over, and requests that wait, at one time. */
+  queueAt(now: Micros): OracleQueue {
+    const live = this.active.filter((lease) => overAt(lease) > now);
+    return new OracleQueue(this.oracle, live, this.waiting.map(enforced));
+  }
+
+  /** P7: no gap, no other history, no way back in time. */
+  private continues(record: EventRecord, databaseNow: Micros): void {
+    promise(record.revision === this.revision + 1, `P7: revision ${record.revision} after ${this.revision}`);
+    promise(record.prevHash === this.hash, `P7: revision ${record.revision} does not continue the one before`);
+    promise(this.log.hashOf(record) === record.hash, `P7: the hash of revision ${record.revision} is not its own`);
+    promise(record.time >= this.time, `P7: the time of revision ${record.revision} is before that of the one before`);
+    promise(record.time <= databaseNow + this.maxClockSkew, `P11: revision ${record.revision} is from the future`);
+    this.revision = record.revision;
+    this.hash = record.hash;
+    this.time = record.time;
+  }
+
+  private apply(event: DomainEvent, databaseNow: Micros): void {
+    const { body } = event;
+    switch (body.kind) {
+      case 'run_created':
+        promise(!this.runs.has(body.run.runId), `P6: run ${body.run.runId} is made twice`);
+        this.runs.set(body.run.runId, {
+          principal: body.run.principal,
+          authorityEndsAt: body.run.authorityEndsAt,
+          ended: false,
+          mayAcquire: true,
+        });
+        this.bind(`principal:${body.run.principal}`, body.run.idempotencyKey, '', 'create_run', body.fingerprint);
+        return;
+      case 'run_state_changed': {
+        const run = this.run(body.runId);
+        promise(!run.ended, `P6: run ${body.runId} changed after its end`);
+        const ended = body.endedAt !== null;
+        this.runs.set(body.runId, { ...run, ended, mayAcquire: !ended && body.state !== 'blocked' });
+        return;
+      }
+      case 'conflict_map_put':
+        this.oracle.use(body.document as ConflictMapDocument);
+        return;
+      case 'lease_queued':
+        this.bind(`run:${body.lease.runId}`, body.lease.idempotencyKey, body.lease.leaseId, 'acquire', body.fingerprint);
+        this.queued(body.lease);
+        return;
+      case 'lease_granted':
+        this.granted(body.lease, body.fingerprint, event.time, databaseNow);
+        return;
+      case 'lease_attached':
+        for (const { leaseId, attachedUntil } of body.attachments) this.change(leaseId, 'waiting', { attachedUntil });
+        return;
+      case 'lease_claimed': {
+        const lease = this.change(body.leaseId, 'active', { claimBy: null });
+        promise(overAt(lease) > databaseNow, `P5: ${body.leaseId} was claimed after its end`);
+        return;
+      }
+      case 'leases_renewed':
+        for (const renewed of body.renewals) this.renewed(renewed, databaseNow);
+        return;
+      case 'lease_reexpanded':
+        this.reexpanded(body.leaseId, body.entries, event.time);
+        return;
+      case 'lease_ended':
+        this.ended(body.leaseId, body.endReason, event.time, databaseNow);
+        return;
+      case 'key_bound':
+        this.bind(body.binding.scope, body.binding.key, body.binding.leaseId, body.binding.use, body.binding.fingerprint);
+        return;
+      case 'database_identified':
+        promise(!body.lostHistory, 'the simulation loses no history');
+        return;
+      default:
+        return;
+    }
+  }
+
+  private run(runId: string): AuditedRun {
+    const run = this.runs.get(runId);
+    promise(run !== undefined, `P7: the log speaks of run ${runId}, which was not made`);
+    return run;
+  }
+
+  private lease(leaseId: string): Audited {
+    const lease = this.leases.get(leaseId);
+    promise(lease !== undefined, `P7: the log speaks of lease ${leaseId}, which was not made`);
+    return lease;
+  }
+
+  /** Changes a lease and returns what it was. */
+  private change(leaseId: string, state: AuditedState, changes: Partial<Audited>): Audited {
+    const lease = this.lease(leaseId);
+    promise(lease.state === state, `P5: ${leaseId} is ${lease.state}, not ${state}`);
+    this.leases.set(leaseId, { ...lease, ...changes });
+    return lease;
+  }
+
+  /** P6: a key is bound once. */
+  private bind(scope: string, key: string, leaseId: string, use: string, fingerprint: string): void {
+    const id = `${scope}\n${key}`;
+    promise(!this.keys.has(id), `P6: the key ${key} of ${scope} is bound a second time`);
+    this.keys.set(id, { leaseId, use, fingerprint });
+  }
+
+  private queued(lease: Lease): void {
+    promise(!this.leases.has(lease.leaseId), `P6: lease ${lease.leaseId} is made twice`);
+    promise(this.run(lease.runId).mayAcquire, `P6: run ${lease.runId} was queued although it may not acquire`);
+    this.leases.set(lease.leaseId, audited(lease, 'waiting', this.revision));
+  }
+
+  private granted(lease: Lease, fingerprint: string | null, time: Micros, databaseNow: Micros): void {
+    const { leaseId, runId } = lease;
+    const place = this.leases.get(leaseId);
+    if (fingerprint === null) promise(place?.state === 'waiting', `P6: ${leaseId} was granted without having waited`);
+    else {
+      promise(place === undefined, `P6: lease ${leaseId} is made twice`);
+      this.bind(`run:${runId}`, lease.idempotencyKey, leaseId, 'acquire', fingerprint);
+    }
+    const run = this.run(runId);
+    promise(run.mayAcquire, `P6: run ${runId} was granted a lease although it may not acquire (F14)`);
+    promise(run.authorityEndsAt > databaseNow, `P5: ${leaseId} was granted after the end of its run's authority`);
+    const now = audited(lease, 'active', place?.order ?? Number.POSITIVE_INFINITY);
+    this.tokens(now.entries, time);
+    promise(Number.isSafeInteger(lease.expiresAt), `P5: ${leaseId} has no end`);
+    promise((lease.expiresAt as Micros) <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
+    promise((lease.expiresAt as Micros) <= (lease.maxExpiresAt as Micros), `P5: ${leaseId} outlives its max hold`);
+    promise(this.oracle.missing(now.entries).length === 0, `C3: ${leaseId} lacks ${this.oracle.missing(now.entries)[0]}`);
+    this.inTurn(now, time);
+    this.leases.set(leaseId, now);
+  }
+
+  /** P2: every token is the time of its event, and later than any before. */
+  private tokens(entries: Audited['entries'], time: Micros, isNew: (token: Micros) => boolean = () => true): void {
+    for (const entry of entries) {
+      if (entry.access === 'read') promise(entry.token === 0, `P2: a read of ${entry.resource} has a token`);
+      else if (isNew(entry.token)) {
+        promise(entry.token === time, `P2: the token on ${entry.resource} is not the time of its grant`);
+        promise(entry.token > this.lastToken, `P2: the token on ${entry.resource} is not above all before`);
+      }
+    }
+    this.lastToken = time;
+  }
+
+  /** P9: nobody is granted while a conflicting request ahead of theirs waits, unless that one waits for their run. */
+  private inTurn(lease: Audited, time: Micros): void {
+    const asks = enforced(lease);
+    const queue = this.queueAt(time);
+    for (const ahead of queue.waitersAhead(asks)) {
+      const passed = queue.waitsFor(ahead.runId, lease.runId);
+      promise(passed, `P9: ${lease.leaseId} was granted before ${ahead.leaseId}, which waits ahead of it`);
+    }
+  }
+
+  private renewed(renewed: Renewed, databaseNow: Micros): void {
+    const { expiresAt, progressAt } = renewed;
+    const before = this.change(renewed.leaseId, 'active', { expiresAt, progressAt, claimBy: null });
+    const { leaseId } = before;
+    const run = this.run(before.runId);
+    promise(!run.ended, `P6: ${leaseId} of an ended run was renewed`);
+    promise(overAt(before) > databaseNow, `P5: ${leaseId} was renewed after its end`);
+    promise(expiresAt >= (before.expiresAt as Micros), `P5: ${leaseId} was shortened by a renewal`);
+    promise(expiresAt <= (before.maxExpiresAt as Micros), `P5: ${leaseId} outlives its max hold`);
+    promise(expiresAt <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
+    const window = before.progressWindow ?? Number.POSITIVE_INFINITY;
+    promise(expiresAt <= progressAt + window, `P5: ${leaseId} outlives its progress window`);
+  }
+
+  private reexpanded(leaseId: string, entries: readonly LeaseEntry[], time: Micros): void {
+    const before = this.lease(leaseId);
+    promise(before.state !== 'ended', `P5: ${leaseId} was expanded anew after its end`);
+    for (const old of before.entries) {
+      const now = entries.find((e) => e.resource === old.resource && e.access === old.access && e.scope === old.scope);
+      promise(now !== undefined, `C5: ${leaseId} lost ${old.resource} by a change of the map`);
+      promise(now.token === old.token, `P2: ${leaseId} has another token on ${old.resource} by a change of the map`);
+      promise(now.exclusive || !old.exclusive, `C5: ${leaseId} holds ${old.resource} less strictly than before`);
+    }
+    const known = new Set(before.entries.map((entry) => entry.token));
+    if (before.state === 'active') this.tokens(entries, time, (token) => !known.has(token));
+    this.leases.set(leaseId, { ...before, entries });
+  }
+
+  private ended(leaseId: string, endReason: EndReason, time: Micros, databaseNow: Micros): void {
+    const before = this.lease(leaseId);
+    promise(before.state !== 'ended', `P5: ${leaseId} ended twice`);
+    if (endReason === 'expired' || endReason === 'no_progress' || endReason === 'unclaimed') {
+      promise(overAt(before) <= databaseNow, `P1: ${leaseId} was ended by time before its time`);
+    }
+    if (endReason === 'timed_out') promise(before.waitsUntil <= time, `P9: ${leaseId} was timed out before its time`);
+    this.leases.set(leaseId, { ...before, state: 'ended' });
+  }
+
+  /**
+   * P1, after an append: no two leases of different runs that have not ended are incompatible. (That their ends are
+   * written before anybody is granted over them is part of the promise, so expired ones count as well.)
+   */
+  private exclusive(keptUntilEnd: ReadonlySet<string>): void {
+    const active = this.active;
+    for (const [index, a] of active.entries()) {
+      for (const b of active.slice(index + 1)) {
+        if (a.runId === b.runId) continue;
+        const why = this.oracle.incompatible(a.entries, b.entries);
+        if (why === '') continue;
+        const pair = pairOf(a.leaseId, b.leaseId);
+        if (keptUntilEnd.has(a.leaseId) && keptUntilEnd.has(b.leaseId)) this.excused.add(pair);
+        promise(this.excused.has(pair), `P1: ${a.leaseId} and ${b.leaseId} of two runs are live together: ${why}`);
+      }
+    }
+  }
+
+  /** P9, after an append: no runs wait for each other in a circle. */
+  private flowing(databaseNow: Micros): void {
+    if (this.waiting.length < 2) return;
+    const stuck = this.queueAt(databaseNow).deadlocked();
+    promise(stuck === null, `P9: ${stuck} waits for itself, and nothing but time can end that`);
+  }
+}
+
+function audited(lease: Lease, state: AuditedState, order: number): Audited {
+  return {
+    leaseId: lease.leaseId,
+    runId: lease.runId,
+    key: lease.idempotencyKey,
+    state,
+    entries: lease.entries,
+    grantedAt: lease.grantedAt,
+    expiresAt: lease.expiresAt,
+    claimBy: lease.claimBy,
+    maxExpiresAt: lease.maxExpiresAt,
+    progressWindow: lease.progressWindow,
+    progressAt: lease.progressAt,
+    order,
+    waitsUntil: lease.waiting?.waitsUntil ?? 0,
+    attachedUntil: lease.waiting?.attachedUntil ?? 0,
+  };
+}
+
+/** What of a request can make it wait: not its observed entries. */
+const ENFORCED = new WeakMap<readonly OracleEntry[], readonly (LeaseEntry & OracleEntry)[]>();
+
+function enforced(lease: Audited): Audited {
+  let entries = ENFORCED.get(lease.entries);
+  if (entries === undefined) {
+    entries = lease.entries.filter((entry) => entry.mode === 'enforce');
+    ENFORCED.set(lease.entries, entries);
+  }
+  return { ...lease, entries };
 }

@@ -86,7 +86,9 @@ describe('hashEvent', () => {
   });
 
   it('does not let text move from one column or list element to another', () => {
-    expect(hashEvent({ ...SAMPLE, runId: 'ab', leaseId: 'c' })).not.toBe(hashEvent({ ...SAMPLE, runId: 'a', leaseId: 'bc' }));
+    expect(hashEvent({ ...SAMPLE, runId: 'ab', leaseId: 'c' })).not.toBe(
+      hashEvent({ ...SAMPLE, runId: 'a', leaseId: 'bc' }),
+    );
     expect(hashEvent({ ...SAMPLE, resources: ['a', 'b'] })).not.toBe(hashEvent({ ...SAMPLE, resources: ['a,b'] }));
     expect(hashEvent({ ...SAMPLE, resources: ['a'] })).not.toBe(hashEvent({ ...SAMPLE, requestIds: ['a'] }));
   });

@@ -1,11 +1,13 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { ROLES } from '../../src/auth/principal.js';
+import { rolesFor } from '../../src/auth/roles.js';
 
 /**
- * docs/reason-codes.md and docs/conflict-map.md name every code there is, and no other. What there is, is read from the
- * contract and the source as text: a code that nobody explained fails here, and so does an explanation of a code that
- * is gone.
+ * docs/reason-codes.md and docs/conflict-map.md name every code there is, and no other; so do the tables of methods,
+ * settings and metrics. What there is, is read from the contract and the source as text: a code that nobody explained
+ * fails here, and so does an explanation of a code that is gone.
  */
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
@@ -28,7 +30,7 @@ function documented(path: string, heading: string): Map<string, string[]> {
   const from = text.indexOf(`\n## ${heading}\n`);
   if (from < 0) throw new Error(`${path} has no section "${heading}"`);
   const section = text.slice(from + 1).split(/\n## /)[0] ?? '';
-  const rows = [...section.matchAll(/^\| `([^`]+)` \|(.*)\|$/gm)];
+  const rows = [...section.matchAll(/^\| `([^`]+)` *\|(.*)\|$/gm)];
   return new Map(rows.map(([, code = '', cells = '']) => [code, cells.split(' | ').map((cell) => cell.trim())]));
 }
 
@@ -114,7 +116,9 @@ describe('the guide to reason codes', () => {
 
   it('would notice a fault whose reason is no literal', () => {
     const hidden = SOURCES.filter(
-      (file) => (read(file).match(/new Fault\(/g) ?? []).length > found(/new Fault\(\s*'[a-z_]+',\s*('[A-Z_]+')/g, [file]).length,
+      (file) =>
+        (read(file).match(/new Fault\(/g) ?? []).length >
+        found(/new Fault\(\s*'[a-z_]+',\s*('[A-Z_]+')/g, [file]).length,
     );
     expect(hidden).toEqual([]);
   });
@@ -152,7 +156,9 @@ describe('the guide to reason codes', () => {
 describe('the reference of the conflict map', () => {
   const files = [
     ...filesBelow('src/domain/conflict-map', '.ts'),
-    ...['map-source', 'merge-fragments', 'conflict-map-schema', 'conflict-map-text'].map((name) => `src/services/${name}.ts`),
+    ...['map-source', 'merge-fragments', 'conflict-map-schema', 'conflict-map-text'].map(
+      (name) => `src/services/${name}.ts`,
+    ),
   ];
 
   it('explains every validation code', () => {
@@ -163,5 +169,31 @@ describe('the reference of the conflict map', () => {
       ...found(/\bcode: (?:\w+ \? '(\w+)' : )?'(\w+)'/g, files).filter((code) => code !== 'custom'),
     ];
     expect(sorted(documented('docs/conflict-map.md', 'Validation codes').keys())).toEqual(sorted(codes));
+  });
+});
+
+describe('the API guide', () => {
+  it('has every method of the contract, with the roles that may call it', () => {
+    const methods = filesBelow('proto', '.proto').flatMap((file) =>
+      [...read(file).matchAll(/\bservice (\w+) \{([\s\S]*?)\n\}/g)].flatMap(([, service = '', body = '']) =>
+        [...body.matchAll(/\brpc (\w+)\(/g)].map(([, method = '']) => `${service}/${method}`),
+      ),
+    );
+    const rows = documented('docs/api.md', 'Roles');
+    expect(sorted(rows.keys())).toEqual(sorted(methods));
+    for (const [method, [roles = '']] of rows)
+      expect(sorted(roles === 'all' ? ROLES : roles.split(', ')), method).toEqual(sorted(rolesFor(method) ?? []));
+  });
+});
+
+describe('the tables of settings and metrics', () => {
+  it('name every variable that the coordinator reads', () => {
+    const variables = found(/^ {2}(WRIT_[A-Z_]+): /gm, ['src/platform/config.ts']);
+    expect(sorted(documented('README.md', 'Configuration').keys())).toEqual(sorted(variables));
+  });
+
+  it('name every metric', () => {
+    const metrics = found(/'(writ_[a-z_]+)'/g, ['src/platform/metrics.ts']);
+    expect(sorted(documented('docs/operations.md', 'Metrics').keys())).toEqual(sorted(metrics));
   });
 });

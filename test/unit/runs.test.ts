@@ -110,8 +110,7 @@ describe('UpdateRunState (R5)', () => {
 
   it("nobody changes another principal's run, but an operator", () => {
     const ns = new Namespace();
-    ns.run('a', { principal: 'p' });
-    ns.state.runs.set('b', { ...(ns.state.runs.get('a') as never), runId: 'b', principal: 'q' });
+    ns.run('b', { principal: 'q' });
     const as = (principal: string) => () =>
       ns.decide((decision) => decideStopRun(decision, { principal, runId: 'b', reason: 'x', requestIds: [] }));
     expect(as('p')).toThrow(expect.objectContaining({ reason: 'RUN_NOT_FOUND' }));

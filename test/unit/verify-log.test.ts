@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import type { Checkpoint } from '../../src/services/api.js';
 import { checkpointStatement, formatEvent, formatHeader } from '../../src/services/log-export.js';
-import { keyFingerprint, type LogVerdict, verifyLog, type VerifyLogOptions } from '../../src/services/verify-log.js';
+import { keyFingerprint, type LogVerdict, type VerifyLogOptions, verifyLog } from '../../src/services/verify-log.js';
 import type { EventRecord } from '../../src/storage/store.js';
 
 // F23: exports with a changed, removed, inserted, swapped or cut-off event; honest logs never alarm.
@@ -43,7 +43,12 @@ function checkpointOf(events: readonly EventRecord[], key = keys): Checkpoint {
   const statement = { namespace: last.namespace, revision: last.revision, hash: last.hash, time: last.time + 5 };
   const pem = key.publicKey.export({ type: 'spki', format: 'pem' }).toString();
   const keyId = keyFingerprint(pem).slice(0, 16);
-  return { ...statement, signature: sign(null, checkpointStatement(statement), key.privateKey), keyId, publicKeyPem: pem };
+  return {
+    ...statement,
+    signature: sign(null, checkpointStatement(statement), key.privateKey),
+    keyId,
+    publicKeyPem: pem,
+  };
 }
 
 /** A file of these lines over that log's checkpoint. */
@@ -85,7 +90,12 @@ describe('verifyLog', () => {
       fc.asyncProperty(log, fc.integer({ min: 1, max: 5_000 }), async (events, chunkSize) => {
         const verdict = await verify(file(events, checkpointOf(events)), {}, chunkSize);
         expect(verdict.problem).toBeNull();
-        expect(verdict).toMatchObject({ ok: true, events: events.length, firstRevision: 1, lastRevision: events.length });
+        expect(verdict).toMatchObject({
+          ok: true,
+          events: events.length,
+          firstRevision: 1,
+          lastRevision: events.length,
+        });
       }),
       RUNS,
     );
@@ -102,7 +112,22 @@ describe('verifyLog', () => {
     );
   });
 
-  const COLUMNS = ['namespace', 'revision', 'time', 'batchId', 'kind', 'bodyVersion', 'actor', 'runId', 'leaseId', 'resources', 'requestIds', 'body', 'prevHash', 'hash'] as const;
+  const COLUMNS = [
+    'namespace',
+    'revision',
+    'time',
+    'batchId',
+    'kind',
+    'bodyVersion',
+    'actor',
+    'runId',
+    'leaseId',
+    'resources',
+    'requestIds',
+    'body',
+    'prevHash',
+    'hash',
+  ] as const;
 
   it.each(COLUMNS)('names the event whose %s was changed', async (column) => {
     await fc.assert(
@@ -143,7 +168,11 @@ describe('verifyLog', () => {
       fc.asyncProperty(logAndPlaces, fc.boolean(), async ({ events, i, j }, last) => {
         const at = last ? events.length - 1 : i;
         const { problem } = await verify(file(events.toSpliced(at, 1), checkpointOf(events)));
-        expect(problem).toMatchObject({ fault: at === events.length - 1 ? 'cut_off' : 'removed', revision: at + 1, line: at + 2 });
+        expect(problem).toMatchObject({
+          fault: at === events.length - 1 ? 'cut_off' : 'removed',
+          revision: at + 1,
+          line: at + 2,
+        });
         const range = await verify(file(events.toSpliced(i, j - i), checkpointOf(events)));
         expect(range.problem).toMatchObject({ fault: 'removed', revision: i + 1 });
       }),
@@ -164,19 +193,24 @@ describe('verifyLog', () => {
 
   it('names the place of an event that was inserted', async () => {
     await fc.assert(
-      fc.asyncProperty(logAndPlaces, content, fc.constantFrom('garbage', 'forged', 'copy', 'copy of a later one', 'renumbered'), async ({ events, i, j }, more, how) => {
-        const checkpoint = checkpointOf(events);
-        const forged = rehashed({ ...must(events[i]), ...more, body: `${more.body}forged` });
-        const inserted = {
-          garbage: events.toSpliced(i, 0, { ...forged, hash: 'ab'.repeat(32) }),
-          forged: events.toSpliced(i, 0, forged),
-          copy: events.toSpliced(i, 0, must(events[i])),
-          'copy of a later one': events.toSpliced(i, 0, must(events[j])),
-          renumbered: events.toSpliced(i, 0, forged).map((e, at) => (at > i ? { ...e, revision: at + 1 } : e)),
-        }[how];
-        const { problem } = await verify(file(inserted, checkpoint));
-        expect(problem).toMatchObject({ fault: 'inserted', revision: i + 1 });
-      }),
+      fc.asyncProperty(
+        logAndPlaces,
+        content,
+        fc.constantFrom('garbage', 'forged', 'copy', 'copy of a later one', 'renumbered'),
+        async ({ events, i, j }, more, how) => {
+          const checkpoint = checkpointOf(events);
+          const forged = rehashed({ ...must(events[i]), ...more, body: `${more.body}forged` });
+          const inserted = {
+            garbage: events.toSpliced(i, 0, { ...forged, hash: 'ab'.repeat(32) }),
+            forged: events.toSpliced(i, 0, forged),
+            copy: events.toSpliced(i, 0, must(events[i])),
+            'copy of a later one': events.toSpliced(i, 0, must(events[j])),
+            renumbered: events.toSpliced(i, 0, forged).map((e, at) => (at > i ? { ...e, revision: at + 1 } : e)),
+          }[how];
+          const { problem } = await verify(file(inserted, checkpoint));
+          expect(problem).toMatchObject({ fault: 'inserted', revision: i + 1 });
+        },
+      ),
       { numRuns: 200 },
     );
   });
@@ -208,8 +242,18 @@ describe('verifyLog', () => {
     const headerEnd = bytes.indexOf(0x0a);
     for (let length = 0; length < bytes.length - 1; length += 1) {
       const { problem } = await verify(bytes.subarray(0, length));
-      const revision = length < headerEnd ? null : bytes.subarray(0, length + 1).toString().split('\n').length - 1;
-      expect([length, problem?.fault, problem?.revision]).toEqual([length, length < headerEnd ? 'header' : 'cut_off', revision]);
+      const revision =
+        length < headerEnd
+          ? null
+          : bytes
+              .subarray(0, length + 1)
+              .toString()
+              .split('\n').length - 1;
+      expect([length, problem?.fault, problem?.revision]).toEqual([
+        length,
+        length < headerEnd ? 'header' : 'cut_off',
+        revision,
+      ]);
     }
     // Without its last line feed it says all that it said.
     expect((await verify(bytes.subarray(0, bytes.length - 1))).ok).toBe(true);

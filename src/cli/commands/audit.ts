@@ -72,7 +72,8 @@ async function writeExport(writ: WritClient, after: number, write: (text: string
   if (signed === undefined) throw new CliError(EXIT.failure, 'The coordinator gave no checkpoint.');
   const checkpoint = toCheckpoint(signed);
   const { revision, keyId } = checkpoint;
-  if (after > revision) throw new CliError(EXIT.usage, `The log ends at revision ${revision}; there is nothing after ${after}.`);
+  if (after > revision)
+    throw new CliError(EXIT.usage, `The log ends at revision ${revision}; there is nothing after ${after}.`);
   await write(`${formatHeader({ namespace: checkpoint.namespace, afterRevision: after, checkpoint })}\n`);
   let last = after;
   if (last < revision) {
@@ -83,7 +84,8 @@ async function writeExport(writ: WritClient, after: number, write: (text: string
       if (last >= revision) break;
     }
   }
-  if (last !== revision) throw new CliError(EXIT.failure, `The export ended at revision ${last}, before the checkpoint's ${revision}.`);
+  if (last !== revision)
+    throw new CliError(EXIT.failure, `The export ended at revision ${last}, before the checkpoint's ${revision}.`);
   return { count: revision - after, revision, keyId };
 }
 
@@ -94,7 +96,10 @@ function registerVerify(audit: Command, cli: Cli): void {
     .description('verify an export offline, with the public key only; names the first bad event')
     .option('--public-key <file>', 'public key that must have signed it, in PEM')
     .option('--after <revision>', 'the export is known to begin after this revision', wholeNumber())
-    .addHelpText('after', '\nWithout --public-key the key in the file is believed: compare its fingerprint with one you got some other way.');
+    .addHelpText(
+      'after',
+      '\nWithout --public-key the key in the file is believed: compare its fingerprint with one you got some other way.',
+    );
   action<{ publicKey?: string; after?: number }>(verify, cli, async ({ out, options, args: [file = ''] }) => {
     const publicKey = options.publicKey === undefined ? undefined : await publicKeyFrom(options.publicKey);
     const verdict = await verifyLog(file === '-' ? process.stdin : bytesOf(file), {
@@ -133,7 +138,10 @@ function verdictJson(verdict: LogVerdict): unknown {
     events_verified: events,
     first_revision: firstRevision,
     last_revision: lastRevision,
-    checkpoint: checkpoint === null ? null : { revision: checkpoint.revision, hash: checkpoint.hash, time: checkpoint.time, key_id: checkpoint.keyId },
+    checkpoint:
+      checkpoint === null
+        ? null
+        : { revision: checkpoint.revision, hash: checkpoint.hash, time: checkpoint.time, key_id: checkpoint.keyId },
     key_fingerprint: verdict.keyFingerprint,
     key_given: verdict.keyGiven,
   };
@@ -143,15 +151,25 @@ function showVerdict(out: Output, verdict: LogVerdict): void {
   const { problem, checkpoint } = verdict;
   if (problem !== null) {
     const where = problem.revision === null ? '' : ` First bad event: ${problem.revision}.`;
-    out.line(`${out.style('NOT VERIFIED', 'red')} (${problem.fault.replace('_', ' ')}): ${problem.message}${where} Line ${problem.line}.`);
-    if (verdict.events > 0) out.line(`Events ${verdict.firstRevision} to ${verdict.lastRevision} before it are linked without a gap; no signature over them was reached.`);
+    out.line(
+      `${out.style('NOT VERIFIED', 'red')} (${problem.fault.replace('_', ' ')}): ${problem.message}${where} Line ${problem.line}.`,
+    );
+    if (verdict.events > 0)
+      out.line(
+        `Events ${verdict.firstRevision} to ${verdict.lastRevision} before it are linked without a gap; no signature over them was reached.`,
+      );
     return;
   }
-  out.line(`${out.style('verified', 'green')}: ${counted(verdict.events, 'event')} of namespace ${verdict.namespace}, revisions ${verdict.firstRevision} to ${verdict.lastRevision}, none changed, removed, inserted or reordered.`);
+  out.line(
+    `${out.style('verified', 'green')}: ${counted(verdict.events, 'event')} of namespace ${verdict.namespace}, revisions ${verdict.firstRevision} to ${verdict.lastRevision}, none changed, removed, inserted or reordered.`,
+  );
   if (checkpoint !== null) out.line(`The end is signed: ${momentText(checkpoint.time)}, hash ${checkpoint.hash}.`);
   if (verdict.firstRevision > 1) out.line(`It says nothing about the events before revision ${verdict.firstRevision}.`);
   out.line(`Key ${checkpoint?.keyId ?? ''}, fingerprint (SHA-256) ${verdict.keyFingerprint}.`);
-  if (!verdict.keyGiven) out.line('The key came with the file: whoever could write the file could sign it. Compare the fingerprint, or give --public-key.');
+  if (!verdict.keyGiven)
+    out.line(
+      'The key came with the file: whoever could write the file could sign it. Compare the fingerprint, or give --public-key.',
+    );
 }
 
 interface EventsOptions {
@@ -188,7 +206,11 @@ function registerEvents(audit: Command, cli: Cli): void {
       afterRevision: BigInt(options.after ?? 0),
       newestFirst: options.newest === true,
     };
-    const found = await pages((page) => writ.audit.listEvents({ ...filter, page }), (answer) => answer.events, options.limit);
+    const found = await pages(
+      (page) => writ.audit.listEvents({ ...filter, page }),
+      (answer) => answer.events,
+      options.limit,
+    );
     out.result({ events: found.map(eventJson) }, () => {
       if (found.length === 0) out.line('The log has no such event.');
       for (const event of found) showEvent(out, event);
@@ -198,12 +220,22 @@ function registerEvents(audit: Command, cli: Cli): void {
 }
 
 function registerCheckpoint(audit: Command, cli: Cli): void {
-  const checkpoint = audit.command('checkpoint').description('a signed statement of how far the log goes and what it hashes to');
+  const checkpoint = audit
+    .command('checkpoint')
+    .description('a signed statement of how far the log goes and what it hashes to');
   action(checkpoint, cli, async ({ out, client }) => {
     const { checkpoint: signed } = await (await client('auditor')).audit.getCheckpoint({});
     if (signed === undefined) throw new CliError(EXIT.failure, 'The coordinator gave no checkpoint.');
     const { namespace, revision, hash, time, signature, keyId, publicKeyPem } = toCheckpoint(signed);
-    const machine = { namespace, revision, hash, time, signature: Buffer.from(signature).toString('base64'), key_id: keyId, public_key: publicKeyPem };
+    const machine = {
+      namespace,
+      revision,
+      hash,
+      time,
+      signature: Buffer.from(signature).toString('base64'),
+      key_id: keyId,
+      public_key: publicKeyPem,
+    };
     out.result(machine, () => {
       out.facts([
         ['namespace', namespace],

@@ -30,16 +30,33 @@ export function registerCheck(program: Command, cli: Cli): void {
     const requestId = options.requestId ?? randomUUID();
     const { resource, action: verb, token, observedVersion } = options;
     const write = { resource, action: verb, token, ...(observedVersion === undefined ? {} : { observedVersion }) };
-    const question = { leaseId: options.lease, writes: [write], requestId, ...(options.run === undefined ? {} : { presenterRunId: options.run }) };
+    const question = {
+      leaseId: options.lease,
+      writes: [write],
+      requestId,
+      ...(options.run === undefined ? {} : { presenterRunId: options.run }),
+    };
     const decision = await checkFence(await client('target'), question);
     // A wrong question is no denial.
     if (decision.error !== undefined && decision.reason === 'check_failed') throw decision.error;
     const { allowed, reason, message, writes, logRevision } = decision;
     const observedOnly = writes[0]?.observedOnly === true;
-    out.result({ allowed, reason, message, observed_only: observedOnly, log_revision: logRevision?.toString(), request_id: requestId }, () => {
-      out.line(`${allowed ? out.style('allowed', 'green') : out.style('denied', 'red')} (${writes[0]?.reason ?? reason})${message === '' ? '' : `: ${message}`}`);
-      if (observedOnly) out.line('Its kind is only observed; enforced, this write would be denied.');
-    });
+    out.result(
+      {
+        allowed,
+        reason,
+        message,
+        observed_only: observedOnly,
+        log_revision: logRevision?.toString(),
+        request_id: requestId,
+      },
+      () => {
+        out.line(
+          `${allowed ? out.style('allowed', 'green') : out.style('denied', 'red')} (${writes[0]?.reason ?? reason})${message === '' ? '' : `: ${message}`}`,
+        );
+        if (observedOnly) out.line('Its kind is only observed; enforced, this write would be denied.');
+      },
+    );
     if (decision.error !== undefined) return EXIT.unavailable;
     return allowed ? EXIT.ok : EXIT.denied;
   });

@@ -15,7 +15,10 @@ export function registerCompletion(program: Command, cli: Cli): void {
     .command('completion')
     .description('print a completion script, made from the commands of this version')
     .addArgument(new Argument('<shell>', 'the shell').choices(['bash', 'zsh', 'fish']))
-    .addHelpText('after', '\n  bash: source <(writ completion bash)\n  zsh:  source <(writ completion zsh)\n  fish: writ completion fish | source');
+    .addHelpText(
+      'after',
+      '\n  bash: source <(writ completion bash)\n  zsh:  source <(writ completion zsh)\n  fish: writ completion fish | source',
+    );
   action(completion, cli, async ({ out, args: [shell = ''] }) => {
     const nodes = tree(program, program.name());
     out.raw((shell === 'bash' ? bash : shell === 'zsh' ? zsh : fish)(nodes));
@@ -26,10 +29,15 @@ export function registerCompletion(program: Command, cli: Cli): void {
 /** Every command with its own options and those of the program, which are taken anywhere. */
 function tree(command: Command, path: string, inherited: Node['options'] = []): Node[] {
   const help = command.createHelp();
-  const own = help.visibleOptions(command).flatMap((option) => (option.long == null ? [] : [{ name: option.long, help: option.description }]));
+  const own = help
+    .visibleOptions(command)
+    .flatMap((option) => (option.long == null ? [] : [{ name: option.long, help: option.description }]));
   const options = [...own, ...inherited.filter(({ name }) => own.every((one) => one.name !== name))];
-  const commands = help.visibleCommands(command).map((one) => ({ name: one.name(), help: one.summary() || one.description() }));
-  const taken = command.parent === null ? own.filter(({ name }) => name !== '--version' && name !== '--help') : inherited;
+  const commands = help
+    .visibleCommands(command)
+    .map((one) => ({ name: one.name(), help: one.summary() || one.description() }));
+  const taken =
+    command.parent === null ? own.filter(({ name }) => name !== '--version' && name !== '--help') : inherited;
   const below = command.commands.flatMap((one) => tree(one, `${path} ${one.name()}`, taken));
   return [{ path, commands, options }, ...below];
 }
@@ -64,7 +72,8 @@ complete -o default -F _writ writ
 }
 
 function zsh(nodes: readonly Node[]): string {
-  const described = (list: Node['commands']) => list.map(({ name, help }) => quote(`${name}:${help.replaceAll(':', '\\:')}`)).join(' ');
+  const described = (list: Node['commands']) =>
+    list.map(({ name, help }) => quote(`${name}:${help.replaceAll(':', '\\:')}`)).join(' ');
   return `#compdef writ
 # zsh completion for writ
 _writ() {
@@ -105,7 +114,10 @@ function __writ_path
   set -l path writ
   for word in (commandline -opc)[2..-1]
     switch "$path $word"
-      case ${nodes.slice(1).map((node) => quote(node.path)).join(' ')}
+      case ${nodes
+        .slice(1)
+        .map((node) => quote(node.path))
+        .join(' ')}
         set path "$path $word"
     end
   end

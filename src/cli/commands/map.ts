@@ -51,7 +51,12 @@ function registerGet(map: Command, cli: Cli): void {
     .option('-o, --output <file>', 'write it to a file');
   action<{ at?: number; output?: string }>(get, cli, async ({ out, options, client }) => {
     const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.at ?? 0) });
-    if (answer.version === 0n) throw new CliError(EXIT.notFound, 'There is no conflict map yet.', 'Put the first one with `writ map apply FILE`.');
+    if (answer.version === 0n)
+      throw new CliError(
+        EXIT.notFound,
+        'There is no conflict map yet.',
+        'Put the first one with `writ map apply FILE`.',
+      );
     const about = `version ${answer.version}, put by ${answer.author} at ${when(answer.createdAt)}${answer.reason === '' ? '' : `: ${answer.reason}`}`;
     if (options.output !== undefined) await writeFile(options.output, answer.document);
     out.result(GetConflictMapResponse.toJSON(answer), () => {
@@ -73,7 +78,11 @@ interface Problem {
   readonly warning: boolean;
 }
 
-export function showProblems(out: Output, problems: readonly Problem[], say: (text: string) => void = (text) => out.line(text)): void {
+export function showProblems(
+  out: Output,
+  problems: readonly Problem[],
+  say: (text: string) => void = (text) => out.line(text),
+): void {
   for (const { file = '', line, column, code, message, path, warning } of problems) {
     const where = line === 0 ? path : `${file === '' ? 'line ' : `${file}:`}${line}:${column}`;
     const level = warning ? out.style('warning', 'yellow') : out.style('error', 'red');
@@ -117,7 +126,9 @@ function registerChecks(map: Command, cli: Cli): void {
 }
 
 const onLiveConflict = () =>
-  new Option('--on-live-conflict <handling>', 'what to do with live leases that the map puts in conflict').choices(Object.keys(HANDLING)).default('refuse');
+  new Option('--on-live-conflict <handling>', 'what to do with live leases that the map puts in conflict')
+    .choices(Object.keys(HANDLING))
+    .default('refuse');
 
 function registerPreview(map: Command, cli: Cli): void {
   const preview = map
@@ -168,7 +179,10 @@ function showAffected(out: Output, affected: readonly AffectedLease[], verb: str
 }
 
 function registerMatrix(map: Command, cli: Cli): void {
-  const matrix = map.command('matrix').argument('[file]', `judge by this instead of the current map: ${FILE}`).description('which pairs of tasks can collide, and why');
+  const matrix = map
+    .command('matrix')
+    .argument('[file]', `judge by this instead of the current map: ${FILE}`)
+    .description('which pairs of tasks can collide, and why');
   action(matrix, cli, async ({ out, args: [path], client }) => {
     const document = path === undefined ? '' : (await readMapFiles(cli, path)).text();
     const answer = await (await client('admin')).conflictMap.getTaskMatrix({ document });
@@ -176,7 +190,11 @@ function registerMatrix(map: Command, cli: Cli): void {
       if (answer.pairs.length === 0) out.line('The map names no tasks.');
       for (const pair of answer.pairs) {
         const names = pair.taskA === pair.taskB ? `${pair.taskA}, twice` : `${pair.taskA} and ${pair.taskB}`;
-        const verdict = pair.always ? out.style('always collide', 'red') : pair.canCollide ? out.style('can collide', 'yellow') : out.style('never collide', 'green');
+        const verdict = pair.always
+          ? out.style('always collide', 'red')
+          : pair.canCollide
+            ? out.style('can collide', 'yellow')
+            : out.style('never collide', 'green');
         out.line(`${names}: ${verdict}`);
         for (const reason of pair.because) out.line(`  ${reason}`);
         for (const change of pair.inputChanges) out.line(`  input: ${change}`);
@@ -198,7 +216,10 @@ function registerDiff(map: Command, cli: Cli): void {
     const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.at ?? 0) });
     const lines = unifiedDiff(answer.document, files.text(), `version ${answer.version}`, path);
     out.result({ version: answer.version.toString(), differs: lines.length > 0, diff: lines.join('\n') }, () => {
-      for (const line of lines) out.line(line.startsWith('+') ? out.style(line, 'green') : line.startsWith('-') ? out.style(line, 'red') : line);
+      for (const line of lines)
+        out.line(
+          line.startsWith('+') ? out.style(line, 'green') : line.startsWith('-') ? out.style(line, 'red') : line,
+        );
       if (lines.length === 0) out.line(`The same as version ${answer.version}.`);
     });
     return lines.length > 0 && options.exitCode === true ? EXIT.failure : EXIT.ok;
@@ -218,7 +239,11 @@ function registerApply(map: Command, cli: Cli): void {
     .argument('<file>', FILE)
     .description('replace the map; one file is put as it is, fragments as one document')
     .option('--reason <text>', 'why, for the history')
-    .option('--expected-version <number>', 'refuse unless this is the current version (default: the current one now)', wholeNumber())
+    .option(
+      '--expected-version <number>',
+      'refuse unless this is the current version (default: the current one now)',
+      wholeNumber(),
+    )
     .addOption(onLiveConflict())
     .option('--dry-run', 'preview only');
   action<ApplyOptions>(apply, cli, async ({ out, options, args: [path = ''], client }) => {
@@ -230,14 +255,24 @@ function registerApply(map: Command, cli: Cli): void {
       return EXIT.usage;
     }
     const writ = await client('admin');
-    if (options.dryRun === true) return (await previewMap(out, writ, files, options.onLiveConflict)) ? EXIT.ok : EXIT.refused;
+    if (options.dryRun === true)
+      return (await previewMap(out, writ, files, options.onLiveConflict)) ? EXIT.ok : EXIT.refused;
     await put(out, writ, files.text(), options, problems);
     return EXIT.ok;
   });
 }
 
-async function put(out: Output, writ: WritClient, document: string, options: ApplyOptions, local: readonly Problem[] = []): Promise<void> {
-  const expected = options.expectedVersion === undefined ? (await writ.conflictMap.getConflictMap({})).version : BigInt(options.expectedVersion);
+async function put(
+  out: Output,
+  writ: WritClient,
+  document: string,
+  options: ApplyOptions,
+  local: readonly Problem[] = [],
+): Promise<void> {
+  const expected =
+    options.expectedVersion === undefined
+      ? (await writ.conflictMap.getConflictMap({})).version
+      : BigInt(options.expectedVersion);
   const answer = await writ.conflictMap.putConflictMap({
     document,
     expectedVersion: expected,
@@ -254,12 +289,12 @@ async function put(out: Output, writ: WritClient, document: string, options: App
 function registerRollback(map: Command, cli: Cli): void {
   const rollback = map
     .command('rollback')
-    .argument('<version>', 'the version to go back to')
+    .argument('<version>', 'the version to go back to', wholeNumber(1))
     .description('put an older version again, as a new one')
     .option('--reason <text>', 'why, for the history')
     .addOption(onLiveConflict());
   action<ApplyOptions>(rollback, cli, async ({ out, options, args: [text = ''], client }) => {
-    const version = wholeNumber(1)(text);
+    const version = Number(text);
     const writ = await client('admin');
     const { document } = await writ.conflictMap.getConflictMap({ version: BigInt(version) });
     await put(out, writ, document, { ...options, reason: options.reason ?? `rolled back to version ${version}` });
@@ -271,21 +306,37 @@ function registerLists(map: Command, cli: Cli): void {
   const versions = map.command('versions').description('list the versions of the map, newest first');
   action(versions, cli, async ({ out, client }) => {
     const writ = await client('admin');
-    const all = await pages((page) => writ.conflictMap.listConflictMapVersions({ page }), (answer) => answer.versions);
+    const all = await pages(
+      (page) => writ.conflictMap.listConflictMapVersions({ page }),
+      (answer) => answer.versions,
+    );
     out.result(ListConflictMapVersionsResponse.toJSON({ versions: all, nextPageToken: '' }), () => {
       if (all.length === 0) out.line('There is no conflict map yet.');
-      else out.table(['VERSION', 'PUT AT', 'BY', 'REASON'], all.map((one) => [one.version.toString(), when(one.createdAt), one.author, one.reason]));
+      else
+        out.table(
+          ['VERSION', 'PUT AT', 'BY', 'REASON'],
+          all.map((one) => [one.version.toString(), when(one.createdAt), one.author, one.reason]),
+        );
     });
     return EXIT.ok;
   });
 
-  const unmatched = map.command('unmatched').description('resources that were asked for or checked, and that no kind matches');
+  const unmatched = map
+    .command('unmatched')
+    .description('resources that were asked for or checked, and that no kind matches');
   action(unmatched, cli, async ({ out, client }) => {
     const writ = await client('admin');
-    const resources = await pages((page) => writ.conflictMap.listUnmatchedResources({ page }), (answer) => answer.resources);
+    const resources = await pages(
+      (page) => writ.conflictMap.listUnmatchedResources({ page }),
+      (answer) => answer.resources,
+    );
     out.result(ListUnmatchedResourcesResponse.toJSON({ resources, nextPageToken: '' }), () => {
       if (resources.length === 0) out.line('None was seen.');
-      else out.table(['RESOURCE', 'TIMES', 'LAST SEEN'], resources.map((one) => [one.resource, one.times.toString(), when(one.lastSeenAt)]));
+      else
+        out.table(
+          ['RESOURCE', 'TIMES', 'LAST SEEN'],
+          resources.map((one) => [one.resource, one.times.toString(), when(one.lastSeenAt)]),
+        );
     });
     return EXIT.ok;
   });

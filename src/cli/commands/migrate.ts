@@ -8,8 +8,9 @@ export function registerMigrate(program: Command, cli: Cli): void {
     .description('create the schema in WRIT_DATABASE_URL, or bring it up to date; safe to run by several at once')
     .addHelpText('after', '\nThe embedded Postgres is migrated by `writ serve` itself.');
   action(migrate, cli, async ({ out }) => {
-    const url = cli.env['WRIT_DATABASE_URL']?.trim() ?? '';
-    if (url === '') throw new CliError(EXIT.usage, 'WRIT_DATABASE_URL is not set.', 'The embedded Postgres needs no `writ migrate`.');
+    const url = cli.env.WRIT_DATABASE_URL?.trim() ?? '';
+    if (url === '')
+      throw new CliError(EXIT.usage, 'WRIT_DATABASE_URL is not set.', 'The embedded Postgres needs no `writ migrate`.');
     const { migrate: run, SchemaError } = await import('../../storage/postgres/migrate.js');
     const done: string[] = [];
     try {
@@ -26,5 +27,7 @@ export function registerMigrate(program: Command, cli: Cli): void {
 /** Connection errors of several addresses have no message of their own. */
 export function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.message === '') return error.errors.map(reasonOf).join('; ');
-  return error instanceof Error && error.message !== '' ? error.message : String((error as { code?: unknown }).code ?? error);
+  return error instanceof Error && error.message !== ''
+    ? error.message
+    : String((error as { code?: unknown }).code ?? error);
 }

@@ -1,6 +1,16 @@
 import { type Command, Option } from 'commander';
 import { toTimestamp } from '../../clients/common/time.js';
-import { CreateRunResponse, GetRunResponse, ListRunsResponse, type Run, RunState, StopRunResponse, StopRunsResponse, UpdateRunStateResponse } from '../../gen/writ/v1/run_service.js';
+import {
+  CreateRunResponse,
+  GetRunResponse,
+  ListRunsResponse,
+  type Run,
+  RunState,
+  StopRunResponse,
+  StopRunsResponse,
+  UpdateRunStateResponse,
+} from '../../gen/writ/v1/run_service.js';
+import { wallClockMicros } from '../../platform/clock.js';
 import { duration, moment, repeated } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
@@ -47,17 +57,23 @@ function registerCreate(run: Command, cli: Cli): void {
     .command('create')
     .description('create a run with its contract; prints its id')
     .requiredOption('--purpose <text>', 'what for')
-    .option('--allow <pattern=action,…>', 'what it may ask for: a pattern and actions, or * for all; repeatable', repeated)
+    .option(
+      '--allow <pattern=action,…>',
+      'what it may ask for: a pattern and actions, or * for all; repeatable',
+      repeated,
+    )
     .option('--for <duration>', 'end of its authority, from now (default: 1h)', duration)
     .option('--until <time>', 'end of its authority, such as 2026-12-01T10:00:00Z', moment)
     .option('--goal-revision <text>', 'revision of the goal it works towards')
     .option('--initiator <person>', 'on whose behalf; recorded as not verified')
     .option('--escalation <who>', 'whom to turn to; repeatable, in order', repeated)
     .option('--key <key>', 'idempotency key: the same key returns the same run')
-    .addHelpText('after', "\nExample: writ run create --purpose 'release 4.2' --allow 'release/{env}=promote' --for 2h");
+    .addHelpText(
+      'after',
+      "\nExample: writ run create --purpose 'release 4.2' --allow 'release/{env}=promote' --for 2h",
+    );
   action<CreateOptions>(create, cli, async ({ out, options, client }) => {
-    const writ = await client('runner');
-    const answer = await writ.run.createRun({
+    const request = {
       purpose: options.purpose,
       goalRevision: options.goalRevision ?? '',
       initiator: options.initiator ?? '',
@@ -65,7 +81,8 @@ function registerCreate(run: Command, cli: Cli): void {
       authorityEndsAt: toTimestamp(authorityEnd(options.for, options.until)),
       escalation: [...(options.escalation ?? [])],
       idempotencyKey: options.key ?? '',
-    });
+    };
+    const answer = await (await client('runner')).run.createRun(request);
     out.result(CreateRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
     return EXIT.ok;
   });
@@ -74,18 +91,22 @@ function registerCreate(run: Command, cli: Cli): void {
 /** The end of a run's authority in microseconds; its length is reckoned on this machine's clock. */
 export function authorityEnd(forMs: number | undefined, until: number | undefined): number {
   if (forMs !== undefined && until !== undefined) throw new CliError(EXIT.usage, 'Say either --for or --until.');
-  return until ?? (Date.now() + (forMs ?? DEFAULT_AUTHORITY_MS)) * 1_000;
+  return until ?? wallClockMicros() + (forMs ?? DEFAULT_AUTHORITY_MS) * 1_000;
 }
 
 /** The last `=` separates, since a pattern may contain one. */
 function allowance(text: string): { pattern: string; actions: string[] } {
   const at = text.lastIndexOf('=');
-  if (at < 1 || at === text.length - 1) throw new CliError(EXIT.usage, `--allow ${text}: it must be pattern=action,action or pattern=*.`);
+  if (at < 1 || at === text.length - 1)
+    throw new CliError(EXIT.usage, `--allow ${text}: it must be pattern=action,action or pattern=*.`);
   return { pattern: text.slice(0, at), actions: text.slice(at + 1).split(',') };
 }
 
 function registerReads(run: Command, cli: Cli): void {
-  const get = run.command('get').argument('<run>', 'id of the run').description('show a run, its contract and what is unresolved');
+  const get = run
+    .command('get')
+    .argument('<run>', 'id of the run')
+    .description('show a run, its contract and what is unresolved');
   action(get, cli, async ({ out, args: [runId = ''], client }) => {
     const answer = await (await client('operator')).run.getRun({ runId });
     out.result(GetRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
@@ -99,7 +120,10 @@ function registerReads(run: Command, cli: Cli): void {
   action<{ state?: readonly string[] }>(list, cli, async ({ out, options, client }) => {
     const states = (options.state ?? []).map(stateOf);
     const writ = await client('operator');
-    const runs = await pages((page) => writ.run.listRuns({ states, page }), (answer) => answer.runs);
+    const runs = await pages(
+      (page) => writ.run.listRuns({ states, page }),
+      (answer) => answer.runs,
+    );
     out.result(ListRunsResponse.toJSON({ runs, nextPageToken: '', logRevision: 0n }), () => {
       if (runs.length === 0) out.line('There is no such run.');
       else showRuns(out, runs);
@@ -110,7 +134,8 @@ function registerReads(run: Command, cli: Cli): void {
 
 function stateOf(name: string): RunState {
   const state = STATES[name];
-  if (state === undefined) throw new CliError(EXIT.usage, `There is no state ${name}; there are ${Object.keys(STATES).join(', ')}.`);
+  if (state === undefined)
+    throw new CliError(EXIT.usage, `There is no state ${name}; there are ${Object.keys(STATES).join(', ')}.`);
   return state;
 }
 
@@ -123,13 +148,22 @@ function registerUpdate(run: Command, cli: Cli): void {
     .option('--reason <text>', 'why')
     .option('--key <key>', 'idempotency key')
     .addHelpText('after', '\nAfter lost history only an operator resumes a blocked run: --as operator --state active.');
-  action<{ state: string; reason?: string; key?: string }>(update, cli, async ({ out, options, args: [runId = ''], client }) => {
-    const writ = await client('runner');
-    const request = { runId, state: stateOf(options.state), reason: options.reason ?? '', idempotencyKey: options.key ?? '' };
-    const answer = await writ.run.updateRunState(request);
-    out.result(UpdateRunStateResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
-    return EXIT.ok;
-  });
+  action<{ state: string; reason?: string; key?: string }>(
+    update,
+    cli,
+    async ({ out, options, args: [runId = ''], client }) => {
+      const writ = await client('runner');
+      const request = {
+        runId,
+        state: stateOf(options.state),
+        reason: options.reason ?? '',
+        idempotencyKey: options.key ?? '',
+      };
+      const answer = await writ.run.updateRunState(request);
+      out.result(UpdateRunStateResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+      return EXIT.ok;
+    },
+  );
 }
 
 function registerStops(run: Command, cli: Cli): void {
@@ -155,14 +189,29 @@ function registerStops(run: Command, cli: Cli): void {
     .option('--resource <id>', 'only runs that hold or wait for something at, above or below it')
     .option('--all', 'every run of the namespace')
     .option('--key <key>', 'idempotency key');
-  interface StopAll { readonly reason: string; readonly principal?: string; readonly resource?: string; readonly all?: boolean; readonly key?: string }
+  interface StopAll {
+    readonly reason: string;
+    readonly principal?: string;
+    readonly resource?: string;
+    readonly all?: boolean;
+    readonly key?: string;
+  }
   action<StopAll>(stopAll, cli, async ({ out, options, client }) => {
     const { principal = '', resource = '', all = false } = options;
     if (principal === '' && resource === '' && !all) {
-      throw new CliError(EXIT.usage, 'Say which runs: --principal, --resource, or --all for every run of the namespace.');
+      throw new CliError(
+        EXIT.usage,
+        'Say which runs: --principal, --resource, or --all for every run of the namespace.',
+      );
     }
     const writ = await client('operator');
-    const answer = await writ.run.stopRuns({ principal, resource, all, reason: options.reason, idempotencyKey: options.key ?? '' });
+    const answer = await writ.run.stopRuns({
+      principal,
+      resource,
+      all,
+      reason: options.reason,
+      idempotencyKey: options.key ?? '',
+    });
     out.result(StopRunsResponse.toJSON(answer), () => {
       if (answer.runs.length === 0) out.line('No run matches.');
       else {
@@ -177,4 +226,3 @@ function registerStops(run: Command, cli: Cli): void {
 function showOne(run: Run | undefined, show: (run: Run) => void): void {
   if (run !== undefined) show(run);
 }
-

@@ -3,8 +3,8 @@ import { ListNamespacesResponse, type Namespace } from '../../gen/writ/v1/namesp
 import { RunState } from '../../gen/writ/v1/run_service.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
-import { showRuns, when } from '../show.js';
 import { pages } from '../pages.js';
+import { showRuns, when } from '../show.js';
 
 /** States in which a run needs somebody. */
 const ATTENTION = [RunState.RUN_STATE_WAITING_FOR_INPUT, RunState.RUN_STATE_BLOCKED, RunState.RUN_STATE_STOPPING];
@@ -14,7 +14,10 @@ export function registerStatus(program: Command, cli: Cli): void {
   action(status, cli, async ({ out, options, namespace, client }) => {
     const writ = await client('operator');
     const began = performance.now();
-    const all = await pages((page) => writ.namespaces.listNamespaces({ page }), (answer) => answer.namespaces);
+    const all = await pages(
+      (page) => writ.namespaces.listNamespaces({ page }),
+      (answer) => answer.namespaces,
+    );
     const answeredInMs = Math.round(performance.now() - began);
     const chosen = namespace === '' ? all : all.filter((one) => one.name === namespace);
     const attention = await pages(
@@ -22,21 +25,37 @@ export function registerStatus(program: Command, cli: Cli): void {
       (answer) => answer.runs,
     );
     const endpoint = options.endpoint ?? cli.config.endpoint;
-    const { namespaces } = ListNamespacesResponse.toJSON({ namespaces: chosen, nextPageToken: '' }) as { namespaces?: unknown };
-    out.result({ endpoint, answered_in_ms: answeredInMs, namespaces: namespaces ?? [], attention: attention.length }, () => {
-      out.line(`${out.style('up', 'green')}: ${endpoint} answered in ${answeredInMs} ms`);
-      out.line();
-      out.table(['NAMESPACE', 'LOG REVISION', 'MAP VERSION', 'LIVE LEASES', 'WAITING', 'RUNS', 'SINCE'], chosen.map(row));
-      if (attention.length === 0) return;
-      out.line();
-      out.line(out.style('These runs need somebody:', 'yellow'));
-      showRuns(out, attention);
-    });
+    const { namespaces } = ListNamespacesResponse.toJSON({ namespaces: chosen, nextPageToken: '' }) as {
+      namespaces?: unknown;
+    };
+    out.result(
+      { endpoint, answered_in_ms: answeredInMs, namespaces: namespaces ?? [], attention: attention.length },
+      () => {
+        out.line(`${out.style('up', 'green')}: ${endpoint} answered in ${answeredInMs} ms`);
+        out.line();
+        out.table(
+          ['NAMESPACE', 'LOG REVISION', 'MAP VERSION', 'LIVE LEASES', 'WAITING', 'RUNS', 'SINCE'],
+          chosen.map(row),
+        );
+        if (attention.length === 0) return;
+        out.line();
+        out.line(out.style('These runs need somebody:', 'yellow'));
+        showRuns(out, attention);
+      },
+    );
     return EXIT.ok;
   });
 }
 
 function row(one: Namespace): string[] {
   const map = one.conflictMapVersion === 0n ? 'none yet' : one.conflictMapVersion.toString();
-  return [one.name, one.logRevision.toString(), map, String(one.liveLeases), String(one.waitingRequests), String(one.liveRuns), when(one.createdAt)];
+  return [
+    one.name,
+    one.logRevision.toString(),
+    map,
+    String(one.liveLeases),
+    String(one.waitingRequests),
+    String(one.liveRuns),
+    when(one.createdAt),
+  ];
 }

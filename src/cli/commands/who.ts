@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { matchPattern, parsePattern } from '../../domain/pattern.js';
 import { ResolveResourceResponse } from '../../gen/writ/v1/conflict_map_service.js';
 import { type Run, Run as RunMessage } from '../../gen/writ/v1/run_service.js';
-import { type Lease, Lease as LeaseMessage, type LeaseEntry, LeaseState, Scope } from '../../gen/writ/v1/types.js';
+import { type Lease, type LeaseEntry, Lease as LeaseMessage, LeaseState, Scope } from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
@@ -18,9 +18,17 @@ export function registerWho(program: Command, cli: Cli): void {
     const writ = await client('operator');
     const resolved = await writ.conflictMap.resolveResource({ resource: asked });
     const { resource } = resolved;
-    const leases = await pages((page) => writ.lease.listLeases({ resource, page }), (answer) => answer.leases);
-    const runs = await pages((page) => writ.run.listRuns({ page }), (answer) => answer.runs);
-    const may = runs.map((run) => ({ run, actions: allowedActions(run, resource) })).filter(({ actions }) => actions.length > 0);
+    const leases = await pages(
+      (page) => writ.lease.listLeases({ resource, page }),
+      (answer) => answer.leases,
+    );
+    const runs = await pages(
+      (page) => writ.run.listRuns({ page }),
+      (answer) => answer.runs,
+    );
+    const may = runs
+      .map((run) => ({ run, actions: allowedActions(run, resource) }))
+      .filter(({ actions }) => actions.length > 0);
     const machine = {
       resource: ResolveResourceResponse.toJSON(resolved),
       leases: leases.map((lease) => LeaseMessage.toJSON(lease)),
@@ -28,13 +36,26 @@ export function registerWho(program: Command, cli: Cli): void {
     };
     out.result(machine, () => {
       out.line(`${out.style(resource, 'bold')}${resource === asked ? '' : ` (alias: ${asked})`}`);
-      out.line(resolved.kind === '' ? 'No kind of the conflict map matches it.' : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`);
+      out.line(
+        resolved.kind === ''
+          ? 'No kind of the conflict map matches it.'
+          : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
+      );
       out.line();
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_ACTIVE, 'Nobody holds it.');
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_WAITING, '');
       out.line();
       if (may.length === 0) out.line('No live run may ask for it.');
-      out.table(['MAY ASK', 'STATE', 'PRINCIPAL', 'ACTIONS', 'PURPOSE'], may.map(({ run, actions }) => [run.runId, runStateWord(run.state), run.principal, actions.join(', '), short(run.purpose)]));
+      out.table(
+        ['MAY ASK', 'STATE', 'PRINCIPAL', 'ACTIONS', 'PURPOSE'],
+        may.map(({ run, actions }) => [
+          run.runId,
+          runStateWord(run.state),
+          run.principal,
+          actions.join(', '),
+          short(run.purpose),
+        ]),
+      );
     });
     return EXIT.ok;
   });

@@ -19,7 +19,11 @@ export function registerWhy(program: Command, cli: Cli): void {
   action(why, cli, async ({ out, args: [id = ''], client }) => {
     const writ = await client('operator');
     const search = (filter: object) =>
-      pages((page) => writ.audit.listEvents({ ...filter, page }), (answer) => answer.events, MAX_EVENTS);
+      pages(
+        (page) => writ.audit.listEvents({ ...filter, page }),
+        (answer) => answer.events,
+        MAX_EVENTS,
+      );
     let events = await search({ requestId: id });
     if (events.length === 0 && ID.test(id)) events = await search({ leaseId: id });
     if (events.length === 0 && ID.test(id)) events = await search({ runId: id });
@@ -38,7 +42,9 @@ export function registerWhy(program: Command, cli: Cli): void {
 /** One event in words: what, who, when, about what, and what its body says. */
 export function showEvent(out: Output, event: Event): void {
   const time = timestampMicros(event.time);
-  out.line(`${out.style(event.kind.replaceAll('_', ' '), 'bold')}  revision ${event.revision}, ${time === undefined ? '' : momentText(time)}`);
+  out.line(
+    `${out.style(event.kind.replaceAll('_', ' '), 'bold')}  revision ${event.revision}, ${time === undefined ? '' : momentText(time)}`,
+  );
   out.facts([
     ['  by', event.actor],
     ['  run', event.runId],
@@ -51,7 +57,18 @@ export function showEvent(out: Output, event: Event): void {
 }
 
 /** Parts of a body that say something by themselves; the rest is in the export. */
-const TELLING = ['refusal', 'message', 'endReason', 'reason', 'state', 'purpose', 'why', 'version', 'blockers', 'denials'];
+const TELLING = [
+  'refusal',
+  'message',
+  'endReason',
+  'reason',
+  'state',
+  'purpose',
+  'why',
+  'version',
+  'blockers',
+  'denials',
+];
 
 function bodyFacts(body: string): [string, string][] {
   const json = parse(body);

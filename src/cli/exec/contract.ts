@@ -16,11 +16,18 @@ export interface Allowance {
  */
 export async function contractFor(writ: WritClient, asked: AskedWriteSet): Promise<Allowance[]> {
   if (asked.resourceSet !== undefined) {
-    throw new CliError(EXIT.usage, 'A resource set needs a run whose contract covers it.', 'Make one with `writ run create` and give it with --run.');
+    throw new CliError(
+      EXIT.usage,
+      'A resource set needs a run whose contract covers it.',
+      'Make one with `writ run create` and give it with --run.',
+    );
   }
   if (asked.task !== undefined) return contractOfTask(writ, asked.task);
   const resolved = await Promise.all(
-    (asked.resources ?? []).map(async (one) => ({ ...one, resource: (await writ.conflictMap.resolveResource({ resource: one.resource })).resource })),
+    (asked.resources ?? []).map(async (one) => ({
+      ...one,
+      resource: (await writ.conflictMap.resolveResource({ resource: one.resource })).resource,
+    })),
   );
   return resolved.flatMap(allowances);
 }
@@ -33,7 +40,12 @@ async function contractOfTask(writ: WritClient, task: NonNullable<AskedWriteSet[
     .flatMap((entry) =>
       allowances({
         resource: entry.resource,
-        access: entry.access === Access.ACCESS_WRITE ? 'write' : entry.access === Access.ACCESS_STABLE_READ ? 'stable_read' : 'read',
+        access:
+          entry.access === Access.ACCESS_WRITE
+            ? 'write'
+            : entry.access === Access.ACCESS_STABLE_READ
+              ? 'stable_read'
+              : 'read',
         scope: entry.scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact',
         actions: entry.actions,
       }),

@@ -13,6 +13,14 @@ export interface EntriesFile {
 export async function writeEntriesFile(entries: readonly LeaseEntry[]): Promise<EntriesFile> {
   const directory = await mkdtemp(join(tmpdir(), 'writ-exec-'));
   const path = join(directory, 'entries.json');
-  await writeFile(path, `${JSON.stringify(entries.map((entry) => LeaseEntry.toJSON(entry)), null, 2)}\n`, { mode: 0o600, flag: 'wx' });
+  await writeFile(
+    path,
+    `${JSON.stringify(
+      entries.map((entry) => LeaseEntry.toJSON(entry)),
+      null,
+      2,
+    )}\n`,
+    { mode: 0o600, flag: 'wx' },
+  );
   return { path, remove: () => rm(directory, { recursive: true, force: true }) };
 }

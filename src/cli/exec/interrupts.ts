@@ -1,7 +1,7 @@
 import { constants } from 'node:os';
 import { signalExit } from '../exit-codes.js';
 
-const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 /**
  * What to do when `writ exec` is told to stop: before the command runs, give up what is under way; afterwards, pass the
@@ -18,8 +18,13 @@ export class Interrupts {
     else this.forward(signal);
   };
 
-  constructor() {
+  /** Stopped by Ctrl-Z it could not renew, nor end a command that goes on in its own session. */
+  private readonly refuse = (): void =>
+    this.say('writ: it cannot be suspended: the lease would end while the command goes on.');
+
+  constructor(private readonly say: (text: string) => void) {
     for (const name of FORWARDED) process.on(name, this.listener);
+    process.on('SIGTSTP', this.refuse);
   }
 
   /** Aborts when a signal came before the command ran. */
@@ -40,5 +45,6 @@ export class Interrupts {
 
   dispose(): void {
     for (const name of FORWARDED) process.off(name, this.listener);
+    process.off('SIGTSTP', this.refuse);
   }
 }

@@ -1,5 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { type CallOptions as GrpcCallOptions, type ClientReadableStream, type ServiceError, Client, credentials, Metadata } from '@grpc/grpc-js';
+import {
+  Client,
+  type ClientReadableStream,
+  credentials,
+  type CallOptions as GrpcCallOptions,
+  Metadata,
+  type ServiceError,
+} from '@grpc/grpc-js';
 import pRetry from 'p-retry';
 import { WritError } from './errors.js';
 
@@ -31,7 +38,13 @@ export interface Method<Q, S> {
 export type Repeat = 'repeatable' | 'once';
 
 export interface Channel {
-  unary<Q, S>(method: Method<Q, S>, repeat: Repeat, request: Q, options: CallOptions | undefined, timeoutMs?: number): Promise<S>;
+  unary<Q, S>(
+    method: Method<Q, S>,
+    repeat: Repeat,
+    request: Q,
+    options: CallOptions | undefined,
+    timeoutMs?: number,
+  ): Promise<S>;
   serverStream<Q, S>(method: Method<Q, S>, request: Q, options: CallOptions | undefined): AsyncIterable<S>;
   close(): void;
 }
@@ -40,6 +53,7 @@ export interface ChannelOptions {
   readonly endpoint: string;
   readonly token: string;
   readonly timeoutMs: number;
+  readonly traceparent?: string | undefined;
 }
 
 /** Short enough that a restart of the coordinator costs no lease (F6), and bounded, so that nothing storms (F5). */
@@ -49,7 +63,7 @@ const MAX_DELAY_MS = 2_000;
 const MAX_MESSAGE_BYTES = 64 << 20;
 
 /** One HTTP/2 connection for all services, and what every call has in common. */
-export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Channel {
+export function openChannel({ endpoint, token, timeoutMs, traceparent }: ChannelOptions): Channel {
   const { address, secure } = parseEndpoint(endpoint);
   const client = new Client(address, secure ? credentials.createSsl() : credentials.createInsecure(), {
     // The default of 2 minutes at most would outlast most leases.
@@ -62,6 +76,8 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.service_config_disable_resolution': 1,
   });
+  const metadataOf = (requestId: string, options: CallOptions) =>
+    metadataFor(token, requestId, traceparent === undefined ? options : { traceparent, ...options });
   return {
     unary(method, repeat, request, options = {}, ownTimeoutMs = timeoutMs) {
       const requestId = options.requestId ?? randomUUID();
@@ -69,7 +85,7 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
       const deadline = performance.now() + totalMs;
       const attempt = async () => {
         try {
-          return await callOnce(client, method, request, metadataFor(token, requestId, options), deadline, options.signal);
+          return await callOnce(client, method, request, metadataOf(requestId, options), deadline, options.signal);
         } catch (error) {
           // Whoever gave up gets the reason back that they gave.
           throw options.signal?.aborted === true ? options.signal.reason : WritError.from(error, requestId);
@@ -81,15 +97,26 @@ export function openChannel({ endpoint, token, timeoutMs }: ChannelOptions): Cha
       const requestId = options.requestId ?? randomUUID();
       const callOptions: Partial<GrpcCallOptions> =
         options.timeoutMs === undefined ? {} : { deadline: inMs(options.timeoutMs) };
-      const metadata = metadataFor(token, requestId, options);
-      const stream = client.makeServerStreamRequest(method.path, method.requestSerialize, method.responseDeserialize, request, metadata, callOptions);
+      const metadata = metadataOf(requestId, options);
+      const stream = client.makeServerStreamRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        request,
+        metadata,
+        callOptions,
+      );
       yield* reading(stream, requestId, options.signal);
     },
     close: () => client.close(),
   };
 }
 
-async function repeatWhileUnavailable<S>(attempt: () => Promise<S>, totalMs: number, signal: AbortSignal | undefined): Promise<S> {
+async function repeatWhileUnavailable<S>(
+  attempt: () => Promise<S>,
+  totalMs: number,
+  signal: AbortSignal | undefined,
+): Promise<S> {
   let unavailable: WritError | undefined;
   try {
     return await pRetry(attempt, {
@@ -121,7 +148,10 @@ async function repeatWhileUnavailable<S>(attempt: () => Promise<S>, totalMs: num
 export function parseEndpoint(endpoint: string): { readonly address: string; readonly secure: boolean } {
   const [, scheme = '', address = ''] = /^(?:(https?):\/\/)?([^/\s@]+:\d{1,5})\/?$/.exec(endpoint) ?? [];
   if (address === '') {
-    throw new WritError('INVALID_ARGUMENT', `the endpoint must be host:port or https://host:port, not ${JSON.stringify(endpoint)}`);
+    throw new WritError(
+      'INVALID_ARGUMENT',
+      `the endpoint must be host:port or https://host:port, not ${JSON.stringify(endpoint)}`,
+    );
   }
   return { address, secure: scheme === 'https' };
 }
@@ -168,7 +198,11 @@ function callOnce<Q, S>(
   });
 }
 
-async function* reading<S>(stream: ClientReadableStream<S>, requestId: string, signal: AbortSignal | undefined): AsyncGenerator<S> {
+async function* reading<S>(
+  stream: ClientReadableStream<S>,
+  requestId: string,
+  signal: AbortSignal | undefined,
+): AsyncGenerator<S> {
   const cancel = () => stream.cancel();
   signal?.addEventListener('abort', cancel, { once: true });
   if (signal?.aborted === true) cancel();

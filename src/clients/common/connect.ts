@@ -1,5 +1,13 @@
 import { randomUUID } from 'node:crypto';
-import { AuditServiceService, ExportEventsRequest, type ExportEventsResponse, GetCheckpointRequest, type GetCheckpointResponse, ListEventsRequest, type ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
+import {
+  AuditServiceService,
+  ExportEventsRequest,
+  type ExportEventsResponse,
+  GetCheckpointRequest,
+  type GetCheckpointResponse,
+  ListEventsRequest,
+  type ListEventsResponse,
+} from '../../gen/writ/v1/audit_service.js';
 import * as maps from '../../gen/writ/v1/conflict_map_service.js';
 import { CheckFenceRequest, type CheckFenceResponse, FenceServiceService } from '../../gen/writ/v1/fence_service.js';
 import * as leases from '../../gen/writ/v1/lease_service.js';
@@ -16,10 +24,15 @@ export interface ConnectOptions {
   readonly namespace?: string;
   /** For calls that say nothing else. Default 10 s. */
   readonly timeoutMs?: number;
+  /** W3C trace context for calls that bring none of their own. */
+  readonly traceparent?: string;
 }
 
 /** A call of one method; fields that are left out have the defaults of the contract. */
-export type Call<M extends Message<never, unknown>, S> = (request: Parameters<M['fromPartial']>[0], options?: CallOptions) => Promise<S>;
+export type Call<M extends Message<never, unknown>, S> = (
+  request: Parameters<M['fromPartial']>[0],
+  options?: CallOptions,
+) => Promise<S>;
 
 /** The generated code of a request. */
 interface Message<P, Q> {
@@ -53,10 +66,16 @@ export interface WritClient {
     readonly validateConflictMap: Call<typeof maps.ValidateConflictMapRequest, maps.ValidateConflictMapResponse>;
     readonly previewConflictMap: Call<typeof maps.PreviewConflictMapRequest, maps.PreviewConflictMapResponse>;
     readonly explainConflict: Call<typeof maps.ExplainConflictRequest, maps.ExplainConflictResponse>;
-    readonly listConflictMapVersions: Call<typeof maps.ListConflictMapVersionsRequest, maps.ListConflictMapVersionsResponse>;
+    readonly listConflictMapVersions: Call<
+      typeof maps.ListConflictMapVersionsRequest,
+      maps.ListConflictMapVersionsResponse
+    >;
     readonly resolveResource: Call<typeof maps.ResolveResourceRequest, maps.ResolveResourceResponse>;
     readonly getTaskMatrix: Call<typeof maps.GetTaskMatrixRequest, maps.GetTaskMatrixResponse>;
-    readonly listUnmatchedResources: Call<typeof maps.ListUnmatchedResourcesRequest, maps.ListUnmatchedResourcesResponse>;
+    readonly listUnmatchedResources: Call<
+      typeof maps.ListUnmatchedResourcesRequest,
+      maps.ListUnmatchedResourcesResponse
+    >;
   };
   readonly run: {
     readonly createRun: Call<typeof runs.CreateRunRequest, runs.CreateRunResponse>;
@@ -98,9 +117,13 @@ const ACQUIRE_TIMEOUT_MS = 25_000;
  */
 export function connectWrit(options: ConnectOptions): WritClient {
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const channel = openChannel({ endpoint: options.endpoint, token: options.token, timeoutMs });
+  const { endpoint, token, traceparent } = options;
+  const channel = openChannel({ endpoint, token, timeoutMs, traceparent });
   const namespace = options.namespace ?? '';
-  const make = <P, Q extends object>(message: Message<P, Q>) => (partial: P) => complete(message.fromPartial(partial), namespace);
+  const make =
+    <P, Q extends object>(message: Message<P, Q>) =>
+    (partial: P) =>
+      complete(message.fromPartial(partial), namespace);
   const call = caller(channel, make);
   return {
     namespace,
@@ -115,9 +138,17 @@ export function connectWrit(options: ConnectOptions): WritClient {
       getCheckpoint: call(AuditServiceService.getCheckpoint, GetCheckpointRequest, 'repeatable'),
     },
     namespaces: {
-      createNamespace: call(namespaces.NamespaceServiceService.createNamespace, namespaces.CreateNamespaceRequest, 'repeatable'),
+      createNamespace: call(
+        namespaces.NamespaceServiceService.createNamespace,
+        namespaces.CreateNamespaceRequest,
+        'repeatable',
+      ),
       getNamespace: call(namespaces.NamespaceServiceService.getNamespace, namespaces.GetNamespaceRequest, 'repeatable'),
-      listNamespaces: call(namespaces.NamespaceServiceService.listNamespaces, namespaces.ListNamespacesRequest, 'repeatable'),
+      listNamespaces: call(
+        namespaces.NamespaceServiceService.listNamespaces,
+        namespaces.ListNamespacesRequest,
+        'repeatable',
+      ),
     },
     close: () => channel.close(),
   };
@@ -129,7 +160,8 @@ type MakeCall = ReturnType<typeof caller>;
 function caller(channel: Channel, make: MakeRequest) {
   return <P, Q extends object, S>(method: Method<Q, S>, message: Message<P, Q>, repeat: Repeat, timeoutMs?: number) => {
     const complete = make(message);
-    return (partial: P, options?: CallOptions): Promise<S> => channel.unary(method, repeat, complete(partial), options, timeoutMs);
+    return (partial: P, options?: CallOptions): Promise<S> =>
+      channel.unary(method, repeat, complete(partial), options, timeoutMs);
   };
 }
 

@@ -43,7 +43,9 @@ export class WritError extends Error {
   constructor(
     code: WritCode,
     message: string,
-    more: Partial<Pick<WritError, 'reason' | 'violations' | 'metadata' | 'retryable' | 'retryAfterMs' | 'requestId'>> = {},
+    more: Partial<
+      Pick<WritError, 'reason' | 'violations' | 'metadata' | 'retryable' | 'retryAfterMs' | 'requestId'>
+    > = {},
     cause?: unknown,
   ) {
     super(message, cause === undefined ? undefined : { cause });
@@ -78,7 +80,8 @@ function decodeDetails(error: ServiceError): Details {
   const [bytes] = error.metadata?.get('grpc-status-details-bin') ?? [];
   if (!(bytes instanceof Uint8Array)) return none;
   try {
-    return Status.decode(bytes).details.reduce<Details>((known, { typeUrl, value }) => ({ ...known, ...decodeDetail(typeUrl, value) }), none);
+    const parts = Status.decode(bytes).details.map(({ typeUrl, value }) => decodeDetail(typeUrl, value));
+    return Object.assign({}, none, ...parts) as Details;
   } catch {
     // Somebody else's details, from a proxy in between: the status itself still counts.
     return none;
@@ -92,7 +95,9 @@ function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {
       return { reason, metadata };
     }
     case 'google.rpc.BadRequest':
-      return { violations: BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({ field, description })) };
+      return {
+        violations: BadRequest.decode(value).fieldViolations.map(({ field, description }) => ({ field, description })),
+      };
     case 'google.rpc.RetryInfo':
       return { retryAfterMs: durationMs(RetryInfo.decode(value).retryDelay) };
     default:
@@ -102,7 +107,8 @@ function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {
 
 /** What grpc-js says of a connection it does not get, without its inner life. */
 function inWords(details: string): string {
-  const [, why] = /^No connection established\. Last error: (?:Error: )?(.*?)\.? *Resolution note: *$/s.exec(details) ?? [];
+  const [, why] =
+    /^No connection established\. Last error: (?:Error: )?(.*?)\.? *Resolution note: *$/s.exec(details) ?? [];
   return why === undefined ? details : `the coordinator cannot be reached: ${why === '' ? 'no connection' : why}`;
 }
 

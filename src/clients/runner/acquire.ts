@@ -43,7 +43,11 @@ export interface AcquireRequest extends LeaseWatch {
   readonly onWaiting?: (place: WaitingPlace) => void;
 }
 
-const ACCESS = { read: Access.ACCESS_READ, stable_read: Access.ACCESS_STABLE_READ, write: Access.ACCESS_WRITE } as const;
+const ACCESS = {
+  read: Access.ACCESS_READ,
+  stable_read: Access.ACCESS_STABLE_READ,
+  write: Access.ACCESS_WRITE,
+} as const;
 const SCOPE = { exact: Scope.SCOPE_EXACT, subtree: Scope.SCOPE_SUBTREE } as const;
 
 /** A coordinator that answers `waiting` at once is not asked in a tight loop. */
@@ -106,7 +110,10 @@ async function callUntilDecided(client: WritClient, request: AcquireRequest, ide
     const sentAt = elapsedMs();
     let answer: AcquireWriteSetResponse;
     try {
-      answer = await client.lease.acquireWriteSet(wireRequest(request, idempotencyKey), signal === undefined ? {} : { signal });
+      answer = await client.lease.acquireWriteSet(
+        wireRequest(request, idempotencyKey),
+        signal === undefined ? {} : { signal },
+      );
     } catch (error) {
       // The place is kept for a while, and the same key finds it again.
       if (!(error instanceof WritError && error.retryable) || elapsedMs() >= giveUpAt) throw error;
@@ -126,7 +133,11 @@ async function callUntilDecided(client: WritClient, request: AcquireRequest, ide
 function held(client: WritClient, request: AcquireRequest, record: LeaseRecord, sentAt: number): Lease {
   if (record.state !== LeaseState.LEASE_STATE_ACTIVE) {
     const why = EndReason[record.endReason] ?? '';
-    throw new LeaseLostError(record.leaseId, 'ended', `it was granted by this key and has ended: ${why.replace('END_REASON_', '').toLowerCase()}`);
+    throw new LeaseLostError(
+      record.leaseId,
+      'ended',
+      `it was granted by this key and has ended: ${why.replace('END_REASON_', '').toLowerCase()}`,
+    );
   }
   const { onJeopardy, onSafe, onLost, mayRenew } = request;
   return new Lease({
@@ -180,7 +191,10 @@ function mayHoldSomething(error: unknown): boolean {
 async function withdraw(client: WritClient, request: AcquireRequest, acquireKey: string): Promise<void> {
   const lease = { $case: 'acquireKey' as const, value: acquireKey };
   await client.lease
-    .releaseLease({ namespace: request.namespace ?? '', runId: request.runId, lease }, { timeoutMs: WITHDRAW_TIMEOUT_MS })
+    .releaseLease(
+      { namespace: request.namespace ?? '', runId: request.runId, lease },
+      { timeoutMs: WITHDRAW_TIMEOUT_MS },
+    )
     .catch(() => undefined);
 }
 

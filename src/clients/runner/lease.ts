@@ -1,6 +1,6 @@
-import type { Lease as LeaseRecord, LeaseEntry, Refusal } from '../../gen/writ/v1/types.js';
-import { RefusalKind, Scope } from '../../gen/writ/v1/types.js';
 import type { ReleaseLeaseResponse } from '../../gen/writ/v1/lease_service.js';
+import type { LeaseEntry, Lease as LeaseRecord, Refusal } from '../../gen/writ/v1/types.js';
+import { RefusalKind, Scope } from '../../gen/writ/v1/types.js';
 import type { WritClient } from '../common/connect.js';
 import { WritError } from '../common/errors.js';
 import { durationMs, toDuration } from '../common/time.js';
@@ -106,13 +106,19 @@ export class Lease {
   token(resource: string): bigint | undefined {
     const covers = (entry: LeaseEntry) =>
       entry.resource === resource || (entry.scope === Scope.SCOPE_SUBTREE && resource.startsWith(`${entry.resource}/`));
-    const tokens = this.entries.filter((entry) => covers(entry) && entry.fencingToken > 0n).map((entry) => entry.fencingToken);
-    return tokens.reduce<bigint | undefined>((most, token) => (most === undefined || token > most ? token : most), undefined);
+    const tokens = this.entries
+      .filter((entry) => covers(entry) && entry.fencingToken > 0n)
+      .map((entry) => entry.fencingToken);
+    return tokens.reduce<bigint | undefined>(
+      (most, token) => (most === undefined || token > most ? token : most),
+      undefined,
+    );
   }
 
   /** Says how far the work has come; any value that changes when it has moved on. Sent with the next renewal. */
   progress(marker: string): void {
-    if (Buffer.byteLength(marker) > MAX_MARKER_BYTES) throw new RangeError(`a progress marker has at most ${MAX_MARKER_BYTES} bytes`);
+    if (Buffer.byteLength(marker) > MAX_MARKER_BYTES)
+      throw new RangeError(`a progress marker has at most ${MAX_MARKER_BYTES} bytes`);
     if (marker === this.marker) return;
     this.marker = marker;
     // It was ending for want of progress, and here is some.
@@ -135,8 +141,14 @@ export class Lease {
     const wasLost = this.state === 'lost';
     if (!wasLost) this.state = 'released';
     this.stopTimers();
-    const request = { namespace: this.namespace, runId: this.runId, lease: { $case: 'leaseId' as const, value: this.id } };
-    return this.options.client.lease.releaseLease(request, { timeoutMs: wasLost ? RELEASE_LOST_TIMEOUT_MS : RELEASE_TIMEOUT_MS });
+    const request = {
+      namespace: this.namespace,
+      runId: this.runId,
+      lease: { $case: 'leaseId' as const, value: this.id },
+    };
+    return this.options.client.lease.releaseLease(request, {
+      timeoutMs: wasLost ? RELEASE_LOST_TIMEOUT_MS : RELEASE_TIMEOUT_MS,
+    });
   }
 
   // ---------------------------------------------------------------------------------------------------- the deadline
@@ -159,7 +171,8 @@ export class Lease {
   private whyNotRenewed(): string {
     if (this.ending !== undefined) return `${kindName(this.ending.kind)}: ${this.ending.message}`;
     if (this.heldBack) return 'it was not renewed, since the work did not move on';
-    if (this.lastFailure !== undefined) return `no renewal came through in time; the last one failed: ${this.lastFailure.message}`;
+    if (this.lastFailure !== undefined)
+      return `no renewal came through in time; the last one failed: ${this.lastFailure.message}`;
     return 'no renewal came through in time';
   }
 
@@ -208,7 +221,9 @@ export class Lease {
         {
           namespace: this.namespace,
           runId: this.runId,
-          renewals: [{ leaseId: this.id, ttl: ttlMs === undefined ? undefined : toDuration(ttlMs), progressMarker: this.marker }],
+          renewals: [
+            { leaseId: this.id, ttl: ttlMs === undefined ? undefined : toDuration(ttlMs), progressMarker: this.marker },
+          ],
         },
         // Long enough for a slow answer, short enough to try again in the time that is left.
         { timeoutMs: Math.max(MIN_MARGIN_MS, left / 2), signal: this.stopRenewing.signal },
@@ -221,7 +236,10 @@ export class Lease {
     }
   }
 
-  private answered(outcome: { $case: 'lease'; value: LeaseRecord } | { $case: 'refusal'; value: Refusal } | undefined, sentAt: number): void {
+  private answered(
+    outcome: { $case: 'lease'; value: LeaseRecord } | { $case: 'refusal'; value: Refusal } | undefined,
+    sentAt: number,
+  ): void {
     if (outcome === undefined) {
       this.failed(new WritError('INTERNAL', 'the answer to a renewal has no result'));
       return;

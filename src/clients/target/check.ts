@@ -60,7 +60,11 @@ const TIMEOUT_MS = 2_000;
  * const decision = await checkFence(writ, { leaseId, presenterRunId, writes: [{ resource: 'release/prod-eu', action: 'promote', token }] });
  * if (!decision.allowed) return c.json({ reason: decision.reason, detail: decision.message }, decision.error ? 503 : 403);
  */
-export async function checkFence(client: WritClient, question: FenceQuestion, options: CallOptions = {}): Promise<FenceDecision> {
+export async function checkFence(
+  client: WritClient,
+  question: FenceQuestion,
+  options: CallOptions = {},
+): Promise<FenceDecision> {
   const sentAt = performance.now();
   try {
     const answer = await client.fence.checkFence(
@@ -71,7 +75,11 @@ export async function checkFence(client: WritClient, question: FenceQuestion, op
         writes: question.writes.map(({ token, ...write }) => ({ ...write, fencingToken: token })),
         requestId: question.requestId ?? '',
       },
-      { timeoutMs: TIMEOUT_MS, ...(question.requestId === undefined ? {} : { requestId: question.requestId }), ...options },
+      {
+        timeoutMs: TIMEOUT_MS,
+        ...(question.requestId === undefined ? {} : { requestId: question.requestId }),
+        ...options,
+      },
     );
     return decision(answer, question.writes.length, sentAt);
   } catch (error) {
@@ -88,7 +96,8 @@ function decision(answer: CheckFenceResponse, asked: number, sentAt: number): Fe
   }));
   const consistent = writes.length === asked && answer.allowed === writes.every((write) => write.allowed);
   // Nothing to check is nothing allowed; an answer that does not fit the question is no answer.
-  if (!consistent || asked === 0) return denied(asked, new WritError('INTERNAL', 'the verdict does not fit the question'));
+  if (!consistent || asked === 0)
+    return denied(asked, new WritError('INTERNAL', 'the verdict does not fit the question'));
   const first = writes.find((write) => !write.allowed) ?? writes[0];
   const validForMs = durationMs(answer.validFor);
   return {
@@ -106,5 +115,13 @@ function denied(asked: number, error: WritError): FenceDecision {
   const reason = error.retryable || error.code === 'DEADLINE_EXCEEDED' ? 'coordinator_unreachable' : 'check_failed';
   const message = `the coordinator could not be asked, so the write is refused: ${error.message}`;
   const write: WriteDecision = { allowed: false, reason, message, observedOnly: false };
-  return { allowed: false, reason, message, writes: Array.from({ length: asked }, () => write), logRevision: undefined, validUntil: undefined, error };
+  return {
+    allowed: false,
+    reason,
+    message,
+    writes: Array.from({ length: asked }, () => write),
+    logRevision: undefined,
+    validUntil: undefined,
+    error,
+  };
 }

@@ -10,7 +10,13 @@
  */
 export { type ConnectOptions, connectWrit, type WritClient } from '../common/connect.js';
 export { type WritCode, WritError, type WritViolation } from '../common/errors.js';
-export { checkFence, type DecisionReason, type FenceDecision, type FenceQuestion, type WriteDecision } from './check.js';
+export {
+  checkFence,
+  type DecisionReason,
+  type FenceDecision,
+  type FenceQuestion,
+  type WriteDecision,
+} from './check.js';
 export {
   type GuardClient,
   type GuardedOpen,

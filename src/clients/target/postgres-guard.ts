@@ -116,7 +116,9 @@ export function postgresGuard(schema = 'writ_guard'): PostgresGuard {
     },
     async admit(client, ...writes) {
       if (client.getTransactionStatus?.() === 'I') {
-        throw new Error('admit must be called inside the transaction of the write: outside, its locks are gone at once');
+        throw new Error(
+          'admit must be called inside the transaction of the write: outside, its locks are gone at once',
+        );
       }
       for (const write of inOrder(writes)) {
         await decided(write, () =>

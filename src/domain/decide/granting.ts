@@ -131,7 +131,11 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
 }
 
 /** Expired leases, of the run itself too, that a grant would be made over. */
-export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost = Number.POSITIVE_INFINITY): Lease[] {
+export function pastInTheWay(
+  decision: Decision,
+  writeSet: ExpandedWriteSet,
+  atMost = Number.POSITIVE_INFINITY,
+): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
   const past: Lease[] = [];
@@ -153,7 +157,7 @@ function leaveQueue(
 }
 
 /** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */
-function isFree(decision: Decision, locks: readonly Lock[], asker: Asker): boolean {
+export function isFree(decision: Decision, locks: readonly Lock[], asker: Asker): boolean {
   const { state, now } = decision;
   for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) return false;
   for (const { lease } of waitersAhead(state, locks, asker)) {

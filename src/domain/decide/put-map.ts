@@ -4,10 +4,12 @@ import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease, LeaseEntry } from '../lease.js';
 import { isPast } from '../lease.js';
+import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
+import { isFree } from './granting.js';
 
 export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
 
@@ -149,9 +151,11 @@ function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
 
 function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Change['next']>): void {
   const token: Micros = decision.nextToken();
-  const entries = next.entries.map((entry) =>
-    entry.token === 0 && entry.access !== 'read' && lease.state === 'active' ? { ...entry, token } : entry,
-  );
+  const entries = next.entries.map((entry, index) => {
+    if (lease.state !== 'active') return entry;
+    const known = entry.token === 0 && entry.access !== 'read' ? { ...entry, token } : entry;
+    return meetsWhileObserving(decision, lease, next, index) ? { ...known, observedRefusal: 'held' } : known;
+  });
   decision.emit(
     {
       kind: 'lease_reexpanded',
@@ -163,6 +167,22 @@ function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Chan
     { runId: lease.runId, leaseId: lease.leaseId, resources: entries.map((entry) => entry.resource) },
     token,
   );
+}
+
+/** Whether an observed entry now meets another run: that is recorded, and is no live conflict (C14). */
+function meetsWhileObserving(
+  decision: Decision,
+  lease: Lease,
+  next: NonNullable<Change['next']>,
+  index: number,
+): boolean {
+  const entry = next.entries[index];
+  if (entry === undefined || entry.mode !== 'observe' || entry.observedRefusal !== null) return false;
+  const locks = locksOf(
+    [entry],
+    next.ruleLocks.filter((lock) => lock.entry === index),
+  );
+  return !isFree(decision, locks, { runId: lease.runId, order: 0, leaseId: lease.leaseId });
 }
 
 /** Active leases of other runs that each changed lease now meets. */

@@ -44,7 +44,7 @@ export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'):
   }
   if (run.state === 'blocked' && purpose === 'acquire') {
     const lost = run.blockCause === 'database_changed';
-    return refuse('run_blocked', `The run is blocked${run.stateReason ? `: ${run.stateReason}` : ''}`, {
+    return refuse('run_blocked', `The run is blocked${run.stateReason ? `: ${run.stateReason}` : '.'}`, {
       action: lost
         ? 'Ask an operator to check what the run did and to resume it (UpdateRunState to ACTIVE).'
         : 'Resume the run (UpdateRunState to ACTIVE) when it can go on.',

@@ -278,7 +278,10 @@ export enum RefusalKind {
   REFUSAL_KIND_WAIT_TIMEOUT = 3,
   /** REFUSAL_KIND_DEADLOCK - Waiting would close a cycle of runs that wait for each other. */
   REFUSAL_KIND_DEADLOCK = 4,
-  /** REFUSAL_KIND_LOCK_DELAY - An early end keeps the resource closed until the last credential for it is dead. */
+  /**
+   * REFUSAL_KIND_LOCK_DELAY - The resource cannot be had before a time: that of `retry_after`. Now: the start time of a named
+   * resource set.
+   */
   REFUSAL_KIND_LOCK_DELAY = 5,
   /** REFUSAL_KIND_IN_DOUBT - A write to the resource has an unknown outcome that must be settled first. */
   REFUSAL_KIND_IN_DOUBT = 6,

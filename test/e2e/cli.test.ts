@@ -1,0 +1,414 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+
+// The CLI as users run it, against a coordinator as they run it.
+
+const CLI = fileURLToPath(new URL('../../dist/cli/index.js', import.meta.url));
+
+const MAP = `# kept with the map
+version: 1
+profiles: { fast: { ttl: 3s, max_ttl: 5m, max_hold: 30m } }
+kinds:
+  - { pattern: "release/{env}", extends: fast, actions: { promote: { concurrency: lease, change_class: shared_pointer } } }
+  - { pattern: "deployment/{env}", extends: fast, actions: { deploy: { concurrency: lease, change_class: shared_pointer } } }
+  - { pattern: "image-tag/{env}", extends: fast, actions: { set: { concurrency: lease, change_class: shared_pointer } } }
+  - { pattern: "job/{name}", extends: fast, progress_window: 3s, actions: { work: { concurrency: lease, change_class: derived } } }
+implies:
+  - { when: { pattern: "deployment/{env}", access: write }, touches: [ { resource: "image-tag/{env}", access: write, actions: [set] } ] }
+tasks: { deploy: { params: [env], entries: [ { resource: "deployment/{env}", access: write, actions: [deploy] } ] } }
+`;
+
+let coordinator: CoordinatorProcess;
+let directory: string;
+
+beforeAll(async () => {
+  if (!existsSync(CLI)) throw new Error('dist/cli/index.js is missing: run `npm run build` first (npm test does)');
+  directory = await mkdtemp(join(tmpdir(), 'writ-cli-e2e-'));
+  coordinator = await startCoordinatorProcess();
+  await writeFile(join(directory, 'map.yaml'), MAP);
+  expect((await writ('map', 'apply', join(directory, 'map.yaml'), '--reason', 'first')).code).toBe(0);
+});
+afterAll(async () => {
+  await coordinator?.stop();
+  await rm(directory, { recursive: true, force: true });
+});
+
+interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+interface Started {
+  readonly child: ChildProcess;
+  readonly ended: Promise<Ended>;
+  /** Resolves when the output has it. */
+  says(text: string): Promise<void>;
+}
+
+function start(...args: string[]): Started {
+  return startWith({ WRIT_ENDPOINT: coordinator.grpc, WRIT_DATA_DIR: coordinator.dataDir }, ...args);
+}
+
+function startWith(env: Readonly<Record<string, string>>, ...args: string[]): Started {
+  const child = spawn(process.execPath, [CLI, ...args], {
+    // The usual ports may be anybody's.
+    env: { PATH: process.env.PATH ?? '', WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', ...env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  let [stdout, stderr] = ['', ''];
+  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
+  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
+  const ended = new Promise<Ended>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code: code ?? (signal === null ? -1 : -2), stdout, stderr })),
+  );
+  const says = (text: string) =>
+    new Promise<void>((resolve, reject) => {
+      const look = () => {
+        if (!`${stdout}${stderr}`.includes(text)) return;
+        child.stdout.off('data', look);
+        child.stderr.off('data', look);
+        resolve();
+      };
+      child.stdout.on('data', look);
+      child.stderr.on('data', look);
+      look();
+      ended.then((end) =>
+        reject(
+          new Error(`it ended with ${end.code} before it said ${JSON.stringify(text)}:\n${end.stdout}${end.stderr}`),
+        ),
+      );
+    });
+  return { child, ended, says };
+}
+
+const writ = (...args: string[]): Promise<Ended> => start(...args).ended;
+
+async function json<T = Record<string, never>>(...args: string[]): Promise<T> {
+  const { code, stdout, stderr } = await writ(...args, '--json');
+  if (code !== 0) throw new Error(`${args.join(' ')} ended with ${code}: ${stdout}${stderr}`);
+  return JSON.parse(stdout) as T;
+}
+
+interface LeaseJson {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly entries: { readonly resource: string; readonly fencingToken: string; readonly impliedBy?: string }[];
+}
+
+async function newRun(...allow: string[]): Promise<string> {
+  const { run } = await json<{ run: { runId: string } }>(
+    'run',
+    'create',
+    '--purpose',
+    'e2e',
+    ...allow.flatMap((one) => ['--allow', one]),
+  );
+  return run.runId;
+}
+
+describe('by hand', () => {
+  it('takes, checks, refuses, releases and explains', async () => {
+    const [mine, other] = [await newRun('release/{env}=promote', 'deployment/{env}=*'), await newRun('{any...}=*')];
+    const { lease } = await json<{ lease: LeaseJson }>(
+      'lease',
+      'acquire',
+      '--run',
+      mine,
+      '--resource',
+      'deployment/staging',
+      '--ttl',
+      '60s',
+    );
+    expect(lease.entries.map(({ resource, impliedBy = '' }) => [resource, impliedBy])).toEqual([
+      ['deployment/staging', ''],
+      ['image-tag/staging', 'implies[0]'],
+    ]);
+    const token = lease.entries[0]?.fencingToken ?? '';
+
+    const refused = await writ(
+      'lease',
+      'acquire',
+      '--run',
+      other,
+      '--resource',
+      'image-tag/staging',
+      '--request-id',
+      'e2e-refused',
+    );
+    expect(refused.code).toBe(3);
+    for (const part of ['refused (held)', 'image-tag/staging', 'implies[0]', 'until', 'what to do'])
+      expect(refused.stdout).toContain(part);
+    expect(refused.stdout).not.toContain(mine);
+
+    const check = (...more: string[]) => writ('check', '--lease', lease.leaseId, '--action', 'deploy', ...more);
+    expect((await check('--resource', 'deployment/staging', '--token', token, '--run', mine)).code).toBe(0);
+    expect((await check('--resource', 'deployment/prod', '--token', token)).code).toBe(4);
+    expect((await check('--resource', 'deployment/staging', '--token', '7')).stdout).toContain('stale_token');
+
+    const who = await writ('who', 'image-tag/staging');
+    for (const part of ['image-tag/{env}', lease.leaseId, mine]) expect(who.stdout).toContain(part);
+
+    expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('Released');
+    expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('ended before (released)');
+    expect((await check('--resource', 'deployment/staging', '--token', token)).code).toBe(4);
+    expect((await writ('why', 'e2e-refused')).stdout).toContain('acquire refused');
+    expect((await writ('why', 'nobody-asked')).code).toBe(6);
+    expect((await writ('lease', 'get', '0'.repeat(32))).code).toBe(6);
+  });
+
+  it('stops runs', async () => {
+    const run = await newRun('release/{env}=promote');
+    await json('lease', 'acquire', '--run', run, '--resource', 'release/stopped', '--ttl', '60s');
+    expect((await writ('run', 'stop', run, '--reason', 'e2e')).code).toBe(0);
+    expect((await writ('lease', 'acquire', '--run', run, '--resource', 'release/stopped')).code).toBe(3);
+    expect((await writ('run', 'get', run)).stdout).toContain('stopped');
+  });
+
+  it('prints the map as it was put, and compares', async () => {
+    expect((await writ('map', 'get')).stdout).toBe(MAP);
+    expect((await writ('map', 'diff', join(directory, 'map.yaml'), '--exit-code')).code).toBe(0);
+    expect((await writ('map', 'apply', join(directory, 'map.yaml'), '--expected-version', '99')).code).toBe(3);
+    expect((await writ('map', 'matrix')).stdout).toContain('deploy, twice: can collide');
+    expect((await writ('map', 'explain', 'deployment/x', 'image-tag/x')).stdout).toContain('They conflict');
+  });
+
+  it('says how things are', async () => {
+    expect((await writ('status')).stdout).toContain('up');
+    const doctor = await writ('doctor');
+    expect([doctor.code, doctor.stdout.includes('migrations')]).toEqual([0, true]);
+  });
+
+  it('does not let a role do what it may not (77)', async () => {
+    expect((await writ('audit', 'checkpoint', '--as', 'runner')).code).toBe(77);
+  });
+});
+
+describe('exec', () => {
+  const release = (name: string) => ['exec', '--resource', `release/${name}`, '--action', 'promote'];
+
+  it('gives the command what it needs, returns its code, and cleans up', async () => {
+    const script = 'env | grep ^WRIT_; stat -c %a $WRIT_ENTRIES_FILE; cat $WRIT_ENTRIES_FILE; exit 7';
+    const { code, stdout } = await writ(...release('env'), '--', 'sh', '-c', script);
+    expect(code).toBe(7);
+    const variable = (name: string) => new RegExp(`^${name}=(.*)$`, 'm').exec(stdout)?.[1] ?? '';
+    const entries = JSON.parse(stdout.slice(stdout.indexOf('[\n'))) as LeaseJson['entries'];
+    expect(entries).toMatchObject([
+      { resource: 'release/env', actions: ['promote'], fencingToken: variable('WRIT_FENCING_TOKEN') },
+    ]);
+    expect([variable('WRIT_NAMESPACE'), /^600$/m.test(stdout)]).toEqual(['default', true]);
+    expect(existsSync(variable('WRIT_ENTRIES_FILE'))).toBe(false);
+    expect(
+      (await json<{ lease: { endReason: string } }>('lease', 'get', variable('WRIT_LEASE_ID'))).lease.endReason,
+    ).toBe('END_REASON_RELEASED');
+    const { run } = await json<{ run: { state: string; allowed: unknown } }>('run', 'get', variable('WRIT_RUN_ID'));
+    expect(run).toMatchObject({
+      state: 'RUN_STATE_FAILED',
+      stateReason: 'exit code 7',
+      allowed: [{ pattern: 'release/env', actions: ['promote'] }],
+    });
+  });
+
+  it('finishes a run it made, and leaves one it was given', async () => {
+    const { stdout } = await writ(...release('own'), '--', 'sh', '-c', 'echo $WRIT_RUN_ID');
+    expect((await json<{ run: { state: string } }>('run', 'get', stdout.trim())).run.state).toBe('RUN_STATE_FINISHED');
+    const run = await newRun('release/{env}=promote');
+    expect((await writ(...release('given'), '--run', run, '--', 'true')).code).toBe(0);
+    expect((await json<{ run: { state: string } }>('run', 'get', run)).run.state).toBe('RUN_STATE_ACTIVE');
+  });
+
+  it('takes a task of the map', async () => {
+    const { code, stdout } = await writ(
+      'exec',
+      '--task',
+      'deploy',
+      '--param',
+      'env=task',
+      '--',
+      'sh',
+      '-c',
+      'cat $WRIT_ENTRIES_FILE',
+    );
+    expect(code).toBe(0);
+    expect((JSON.parse(stdout) as LeaseJson['entries']).map(({ resource }) => resource)).toEqual([
+      'deployment/task',
+      'image-tag/task',
+    ]);
+  });
+
+  it('keeps the lease far beyond its ttl while the command lives, and is refused meanwhile to others (3)', async () => {
+    const holder = start(
+      'exec',
+      '--resource',
+      'job/long',
+      '--ttl',
+      '2s',
+      '--',
+      'sh',
+      '-c',
+      'echo started; sleep 6; echo through',
+    );
+    await holder.says('started');
+    const refused = await writ('exec', '--resource', 'job/long', '--', 'sh', '-c', 'echo ran');
+    expect([refused.code, refused.stdout]).toEqual([3, '']);
+    for (const part of ['refused (held)', 'another run', 'until', 'what to do']) expect(refused.stderr).toContain(part);
+    const end = await holder.ended;
+    expect([end.code, end.stderr]).toEqual([0, '']);
+  });
+
+  it('waits, and gives its place back when it is interrupted', async () => {
+    const holder = start(...release('queue'), '--ttl', '60s', '--', 'sh', '-c', 'echo started; sleep 60');
+    await holder.says('started');
+    const waiter = start(...release('queue'), '--wait', '60s', '--', 'sh', '-c', 'echo ran');
+    await json('status');
+    await untilWaiting('release/queue', 1);
+    waiter.child.kill('SIGTERM');
+    expect((await waiter.ended).code).toBe(143);
+    await untilWaiting('release/queue', 0);
+    const next = start(...release('queue'), '--wait', '60s', '--', 'sh', '-c', 'echo ran');
+    await untilWaiting('release/queue', 1);
+    holder.child.kill('SIGINT');
+    expect((await holder.ended).code).toBe(130);
+    expect(await next.ended).toMatchObject({ code: 0, stdout: 'ran\n' });
+  });
+
+  it('passes signals on to the command and to what it started', async () => {
+    const script = `trap 'echo child; wait; exit 9' TERM; sh -c "trap 'echo grandchild; exit' TERM; echo started; while :; do sleep 0.05; done" & wait`;
+    const running = start(...release('signals'), '--', 'sh', '-c', script);
+    await running.says('started');
+    running.child.kill('SIGTERM');
+    const { code, stdout } = await running.ended;
+    expect(code).toBe(9);
+    expect(stdout.split('\n')).toEqual(expect.arrayContaining(['child', 'grandchild']));
+  });
+
+  it('ends the command, with all that it started, when the lease is lost (75)', async () => {
+    const marker = `writ-e2e-${process.pid}`;
+    const script = `trap '' TERM; (trap '' TERM; echo started; exec -a ${marker} sleep 60) & while :; do sleep 0.05; done`;
+    const running = start(...release('lost'), '--grace', '300ms', '--', 'bash', '-c', script);
+    await running.says('started');
+    const { leases } = await json<{ leases: LeaseJson[] }>('lease', 'list', '--resource', 'release/lost');
+    expect((await writ('lease', 'revoke', leases[0]?.leaseId ?? '', '--reason', 'e2e')).code).toBe(0);
+    const { code, stderr } = await running.ended;
+    expect(code).toBe(75);
+    for (const part of ['revoked', 'SIGTERM', 'proves nothing about remote effects']) expect(stderr).toContain(part);
+    expect(await commandLines()).not.toContain(marker);
+  });
+
+  it('renews only while the output of the progress command changes (F4)', async () => {
+    const path = join(directory, 'progress');
+    await writeFile(path, '0');
+    const watched = [
+      'exec',
+      '--resource',
+      'job/watched',
+      '--ttl',
+      '2s',
+      '--grace',
+      '100ms',
+      '--progress-interval',
+      '200ms',
+      '--progress-command',
+      `cat ${path}`,
+    ];
+    const moving = start(
+      ...watched,
+      '--',
+      'sh',
+      '-c',
+      `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i > ${path}; sleep 0.5; done`,
+    );
+    expect(await moving.ended).toMatchObject({ code: 0, stderr: '' });
+    const stuck = await writ(...watched, '--', 'sleep', '60');
+    expect(stuck.code).toBe(75);
+    expect(stuck.stderr).toContain('not_renewed');
+  });
+
+  it('says what cannot be run as shells do', async () => {
+    expect((await writ(...release('none'), '--', '/no/such/command')).code).toBe(127);
+    expect((await writ(...release('none'), '--', directory)).code).toBe(126);
+    expect((await writ(...release('none'), '--', 'sh', '-c', 'kill -9 $$')).code).toBe(137);
+  });
+
+  async function untilWaiting(resource: string, count: number): Promise<void> {
+    for (;;) {
+      const { leases = [] } = await json<{ leases?: unknown[] }>(
+        'lease',
+        'list',
+        '--resource',
+        resource,
+        '--state',
+        'waiting',
+      );
+      if (leases.length === count) return;
+    }
+  }
+});
+
+describe('the log', () => {
+  it('is exported, verified offline, and any changed byte is found (F23)', async () => {
+    const [exported, changed, key] = ['log.ndjson', 'changed.ndjson', 'key.pem'].map((name) =>
+      join(directory, name),
+    ) as [string, string, string];
+    expect((await writ('audit', 'export', '-o', exported)).code).toBe(0);
+    const { public_key } = await json<{ public_key: string }>('audit', 'checkpoint');
+    await writeFile(key, public_key);
+    expect(await writ('audit', 'verify', exported, '--public-key', key)).toMatchObject({ code: 0 });
+    const bytes = await readFile(exported);
+    for (let time = 1; time <= 5; time += 1) {
+      const at = Math.floor((bytes.length * time) / 6);
+      const tampered = Buffer.from(bytes);
+      tampered[at] = (tampered[at] ?? 0) ^ 1;
+      await writeFile(changed, tampered);
+      expect((await writ('audit', 'verify', changed, '--public-key', key)).code).toBe(7);
+    }
+    await writeFile(changed, bytes.subarray(0, bytes.lastIndexOf('\n', bytes.length - 2) + 1));
+    expect((await writ('audit', 'verify', changed)).stdout).toContain('cut off');
+    expect((await readdir(directory)).filter((name) => name.endsWith('.part'))).toEqual([]);
+  });
+});
+
+describe('serve', () => {
+  it('runs a coordinator until it is stopped', async () => {
+    const dataDir = join(directory, 'served');
+    const serving = startWith({ WRIT_DATA_DIR: dataDir }, 'serve');
+    await serving.says('"event":"ready"');
+    serving.child.kill('SIGTERM');
+    const { code, stdout } = await serving.ended;
+    expect(code).toBe(0);
+    expect(stdout.trim().split('\n')).toHaveLength(1);
+    expect(JSON.parse(stdout)).toMatchObject({ event: 'ready', data_dir: dataDir });
+  });
+});
+
+describe('without a coordinator', () => {
+  it('ends with 5, and a check denies', async () => {
+    const nowhere = ['--endpoint', '127.0.0.1:1', '--timeout', '1s'];
+    expect((await writ('status', ...nowhere)).code).toBe(5);
+    const check = await writ(
+      'check',
+      ...nowhere,
+      '--lease',
+      '0'.repeat(32),
+      '--resource',
+      'a',
+      '--action',
+      'b',
+      '--token',
+      '1',
+    );
+    expect([check.code, check.stdout.startsWith('denied (coordinator_unreachable)')]).toEqual([5, true]);
+  });
+});
+
+/** Command lines of all processes. */
+async function commandLines(): Promise<string> {
+  const pids = (await readdir('/proc').catch(() => [])).filter((name) => /^\d+$/.test(name));
+  return (await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))).join('\n');
+}

@@ -1,0 +1,1186 @@
+import { checkFence } from '../../src/domain/check-fence.js';
+import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
+import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
+import { DEFAULT_BOUNDS, type Decision, type NeedsLoad, NOTHING_LOADED, View } from '../../src/domain/decide/decision.js';
+import { decidePutMap, type OnLiveConflict } from '../../src/domain/decide/put-map.js';
+import { decideRelease, decideRevoke } from '../../src/domain/decide/release.js';
+import { decideRenew } from '../../src/domain/decide/renew.js';
+import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
+import { type Attachment, decideAttach, decideSweep } from '../../src/domain/decide/upkeep.js';
+import type { RequestedEntry } from '../../src/domain/entry.js';
+import { evolve } from '../../src/domain/evolve.js';
+import { Fault } from '../../src/domain/fault.js';
+import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
+import { locksOfLease } from '../../src/domain/held-locks.js';
+import type { KeyBinding } from '../../src/domain/key-binding.js';
+import type { Lease } from '../../src/domain/lease.js';
+import { type Asker, holdersInTheWay, waitersAhead } from '../../src/domain/obstacles.js';
+import type { RefusalKind } from '../../src/domain/refusal.js';
+import type { Run } from '../../src/domain/run.js';
+import { bindingId, emptyState, type State } from '../../src/domain/state.js';
+import { type Micros, MILLISECOND, SECOND } from '../../src/domain/time.js';
+import { type Command, newCommand, type Plan, planBatch, toRecords } from '../../src/engine/batch.js';
+import { decodeEvent } from '../../src/engine/event-codec.js';
+import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
+import type { EngineOptions } from '../../src/engine/options.js';
+import { ReplicaLog } from '../../src/engine/replica-log.js';
+import { GENESIS, ReplicaState } from '../../src/engine/replica-state.js';
+import type {
+  AppendBatch,
+  AppendResult,
+  EventRecord,
+  Gate,
+  Head,
+  MapVersion,
+  Snapshot,
+  UnmatchedResource,
+} from '../../src/storage/store.js';
+import { digestOf, EVERYTHING, IDENTITY, leased, locksIn, MAX_SKEW, optimistic, ordered, read, stable, START } from './domain.js';
+import { Auditor, type Audited, mayWrite, overAt, universeOf, Violation } from './oracle.js';
+
+/**
+ * A world in one thread and without time: a database, a few replicas of the coordinator, and many clients. Everything
+ * that happens is a step; what happens next is drawn from numbers that the test gives, so that a failure is a list of
+ * numbers, and shrinks. The database is a model of the append statement (design §3); the replicas are the real
+ * ReplicaLog, planBatch and decisions, with the append loop's retries as steps. After each append and each answer the
+ * auditor of oracle.ts and the checks below look for a broken promise, and throw a Violation.
+ */
+
+// ------------------------------------------------------------------------------------------------------ the small world
+
+const NAMESPACE = 'sim';
+
+const ACTIONS = {
+  replace: { access: 'write', concurrency: 'lease' },
+  patch: { access: 'write' },
+} as const;
+const SHORT = { ttl: 8 * SECOND, max_ttl: 16 * SECOND, max_hold: 40 * SECOND } as const;
+
+const BASE: ConflictMapDocument = {
+  version: 1,
+  kinds: [
+    { pattern: 'svc/{n}', ...SHORT, progress_window: 20 * SECOND, actions: ACTIONS },
+    { pattern: 'svc/{n}/{part}', ...SHORT, actions: ACTIONS },
+    { pattern: 'tok/{n}', ...SHORT, actions: ACTIONS },
+    { pattern: 'cfg/{n}', ...SHORT, actions: ACTIONS },
+    { pattern: 'obs/{n}', ...SHORT, mode: 'observe', actions: ACTIONS },
+  ],
+  implies: [
+    {
+      when: { pattern: 'svc/{n}', access: 'write' },
+      touches: [{ resource: 'cfg/{n}', access: 'stable_read' }],
+    },
+  ],
+};
+
+/** Each ties more than the one before: locks are only ever added, so that older ones never outlive their rule. */
+export const DOCUMENTS: readonly ConflictMapDocument[] = [
+  BASE,
+  { ...BASE, conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }] },
+  { ...BASE, conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }, { between: ['tok/{n}', 'obs/{n}'] }] },
+  {
+    ...BASE,
+    implies: [
+      ...(BASE.implies ?? []),
+      {
+        when: { pattern: 'tok/{n}', access: 'write' },
+        touches: [{ resource: 'svc/{n}/key', access: 'write', actions: ['patch'] }],
+      },
+    ],
+    conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }, { between: ['tok/{n}', 'obs/{n}'] }],
+  },
+];
+
+const PATHS = ['svc/a', 'svc/b', 'svc/a/', 'svc/', 'svc/a/key', 'svc/b/x', 'tok/a', 'tok/b', 'cfg/a', 'cfg/b', 'obs/a'];
+export const UNIVERSE = universeOf([
+  ...PATHS.map((path) => path.replace(/\/$/, '')),
+  ...['svc/b/key', 'svc/a/x', 'obs/b', 'cfg', 'tok'],
+]);
+
+/** Numbers drawn one after another from one number (mulberry32). */
+class Draw {
+  constructor(private state: number) {}
+
+  /** From 0, below `below`. */
+  int(below: number): number {
+    this.state = (this.state + 0x6d2b79f5) | 0;
+    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4_294_967_296) * below);
+  }
+
+  chance(percent: number): boolean {
+    return this.int(100) < percent;
+  }
+
+  pick<T>(from: readonly T[]): T | undefined {
+    return from[this.int(from.length)];
+  }
+}
+
+/** Faults planted to see whether the checks find them. */
+export type Sabotage =
+  /** The database takes a batch whatever the head is. */
+  | 'stale_head'
+  /** The database does not prove times, and replicas' clocks run ahead. */
+  | 'unproven_times'
+  /** The database does not prove that keys are new. */
+  | 'unproven_keys'
+  /** Replicas answer checks from what they know, without asking the database. */
+  | 'no_read_index'
+  /** A replica passes over ends of leases. */
+  | 'skipped_events'
+  /** Replicas answer before their append has come back. */
+  | 'early_answers';
+
+export interface SimulationOptions {
+  readonly replicas?: number;
+  readonly sabotage?: Sabotage;
+}
+
+// ------------------------------------------------------------------------------------------------------ the database
+
+/** A statement on its way: sent, perhaps carried out, its answer perhaps lost. */
+interface Statement {
+  readonly batch: AppendBatch;
+  readonly sender: SimReplica;
+  result: AppendResult | null;
+  /** Nobody waits for the answer any more; it may still be carried out. */
+  abandoned: boolean;
+}
+
+/** The append statement of design §3 and the projections, one statement at a time. */
+class SimDatabase {
+  now: Micros = START;
+  readonly log: EventRecord[] = [];
+  readonly leases = new Map<string, Lease>();
+  readonly runs = new Map<string, Run>();
+  readonly keys = new Map<string, KeyBinding>();
+  readonly unmatched = new Map<string, UnmatchedResource>();
+  mapVersion: MapVersion | null = null;
+  readonly batches = new Set<string>();
+
+  constructor(private readonly sabotage: Sabotage | undefined) {}
+
+  get head(): Head | null {
+    const last = this.log[this.log.length - 1];
+    return last === undefined ? null : { revision: last.revision, hash: last.hash, time: last.time };
+  }
+
+  gate(): Gate {
+    return { head: this.head, now: this.now, inRecovery: false, durable: true, identity: IDENTITY };
+  }
+
+  tail(after: number): EventRecord[] {
+    return this.log.slice(after);
+  }
+
+  append(batch: AppendBatch): AppendResult {
+    const gate = this.gate();
+    const { head, now } = gate;
+    const headOk = head?.revision === batch.expectedHead?.revision && head?.hash === batch.expectedHead?.hash;
+    if (!headOk && this.sabotage !== 'stale_head') return { outcome: 'stale', gate };
+    const known = batch.newKeys.flatMap(({ scope, key }) => this.keys.get(bindingId(scope, key)) ?? []);
+    if (known.length > 0 && this.sabotage !== 'unproven_keys') return { outcome: 'known_keys', gate, keys: known };
+    const timeOk =
+      (batch.reliedOnAsPast === null || batch.reliedOnAsPast <= now) &&
+      (batch.reliedOnAsFuture === null || batch.reliedOnAsFuture > now);
+    if (!timeOk && this.sabotage !== 'unproven_times') return { outcome: 'time', gate };
+    this.log.push(...batch.events);
+    this.batches.add(batch.batchId);
+    for (const lease of batch.leases) this.leases.set(lease.leaseId, lease);
+    for (const run of batch.runs) this.runs.set(run.runId, run);
+    for (const binding of batch.keys) this.keys.set(bindingId(binding.scope, binding.key), binding);
+    for (const seen of batch.unmatched) this.unmatched.set(seen.resource, seen);
+    if (batch.mapVersion !== null) this.mapVersion = batch.mapVersion;
+    return { outcome: 'appended', gate };
+  }
+
+  snapshot(): Snapshot {
+    return {
+      gate: this.gate(),
+      leases: [...this.leases.values()].filter((lease) => lease.state !== 'ended'),
+      runs: [...this.runs.values()].filter((run) => run.endedAt === null),
+      mapVersion: this.mapVersion,
+      unmatched: [...this.unmatched.values()],
+      recordedIdentity: null,
+    };
+  }
+}
+
+// ------------------------------------------------------------------------------------------------------ replicas
+
+interface BatchUnderway {
+  readonly commands: readonly Command[];
+  readonly attempted: Map<string, Plan>;
+  losses: number;
+  /** What happens to it next; while a statement is on its way, that statement does. */
+  next: 'attempt' | 'follow' | 'confirm' | 'answer';
+  /** With `confirm`: a plan that writes nothing, and the head it was made on. */
+  unwritten: { readonly plan: Plan; readonly revision: number } | null;
+}
+
+/** A fence check on its way. */
+interface Check {
+  readonly leaseId: string;
+  readonly presenterRunId: string;
+  readonly writes: readonly ProtectedWrite[];
+  readonly startedAt: number;
+  gate: Gate | null;
+  /** What the auditor knew of the lease when the gate was read. */
+  live: boolean;
+  lease: Audited | undefined;
+}
+
+const LOSSES_BEFORE_EXCLUSIVE = 2;
+
+/** One coordinator process: the engine's append loop and read index, a step at a time. */
+class SimReplica {
+  log: ReplicaLog;
+  readonly queue: Command[] = [];
+  underway: BatchUnderway | null = null;
+  readonly attachments = new Map<string, number>();
+  readonly checks: Check[] = [];
+  paused = false;
+
+  constructor(
+    readonly name: string,
+    private readonly world: Simulation,
+  ) {
+    this.log = this.load(null);
+  }
+
+  /** Killed and started again: what it was doing is lost, what it had sent is on its way. */
+  restart(): void {
+    for (const command of [...this.queue.splice(0), ...(this.underway?.commands ?? [])]) command.reject(new Crashed());
+    for (const statement of this.world.network) if (statement.sender === this) statement.abandoned = true;
+    this.underway = null;
+    this.checks.length = 0;
+    this.attachments.clear();
+    this.paused = false;
+    this.log = this.load(this.world.database.snapshot());
+    this.world.compare(this);
+  }
+
+  submit(command: Command): void {
+    this.queue.push(command);
+    this.work();
+  }
+
+  /** What the process would do next, if it runs. */
+  step(): void {
+    const { underway } = this;
+    if (underway === null) this.work();
+    else if (underway.next === 'attempt') this.attempt(underway);
+    else if (underway.next === 'follow') this.followAndFind(underway);
+    else if (underway.next === 'confirm') this.confirm(underway);
+  }
+
+  follow(): void {
+    this.log.clock.observe(this.world.database.now);
+    this.take(this.world.database.tail(this.log.head.revision));
+  }
+
+  /** The answer of an append has come. */
+  received(statement: Statement): void {
+    const { underway } = this;
+    const plan = underway?.attempted.get(statement.batch.batchId);
+    if (underway === null || plan === undefined || statement.result === null) return;
+    this.conclude(underway, plan, statement.result);
+  }
+
+  /** The connection was lost before the answer came. */
+  lost(): void {
+    if (this.underway !== null) this.underway.next = 'follow';
+  }
+
+  answerCheck(check: Check): { verdict: FenceVerdict; revision: number } {
+    const gate = check.gate as Gate;
+    if (this.world.options.sabotage !== 'no_read_index') {
+      this.log.clock.observe(gate.now);
+      this.take(this.world.database.tail(this.log.head.revision));
+    }
+    const now = this.world.options.sabotage === 'no_read_index' ? this.log.estimatedNow() : gate.now;
+    let loaded = NOTHING_LOADED;
+    for (;;) {
+      const view = new View(this.log.state, now, loaded);
+      try {
+        return { verdict: verdictOf(view, check), revision: this.log.head.revision };
+      } catch (error) {
+        loaded = this.world.lookUp(loaded, error);
+      }
+    }
+  }
+
+  private load(snapshot: Snapshot | null): ReplicaLog {
+    const options = { monotonicNow: () => this.world.monotonic, witness: { note: () => undefined } };
+    const log = new ReplicaLog(
+      NAMESPACE,
+      options as unknown as EngineOptions,
+      new ReplicaState(NAMESPACE, snapshot),
+      null,
+      () => undefined,
+    );
+    if (snapshot !== null) log.clock.observe(snapshot.gate.now);
+    return log;
+  }
+
+  private work(): void {
+    if (this.underway !== null || this.queue.length === 0) return;
+    const alone = this.queue.findIndex((command) => command.alone);
+    const count = alone === 0 ? 1 : alone < 0 ? this.queue.length : alone;
+    const commands = this.queue.splice(0, count);
+    this.underway = { commands, attempted: new Map(), losses: 0, next: 'attempt', unwritten: null };
+  }
+
+  private plan(commands: readonly Command[]): Plan {
+    for (;;) {
+      const { state, head } = this.log;
+      const clock = this.log.estimatedNow();
+      const plan = planBatch({ base: state, head, clock, bounds: DEFAULT_BOUNDS, identity: null }, commands);
+      if (plan.missing.length === 0) return plan;
+      for (const { command, wanted } of plan.missing) {
+        command.loaded = this.world.lookUp(command.loaded, { wanted });
+      }
+      this.take(this.world.database.tail(this.log.head.revision));
+    }
+  }
+
+  private attempt(underway: BatchUnderway): void {
+    if (underway.losses >= LOSSES_BEFORE_EXCLUSIVE) {
+      this.exclusively(underway);
+      return;
+    }
+    const plan = this.plan(underway.commands);
+    if (plan.batch === null) {
+      underway.unwritten = { plan, revision: this.log.head.revision };
+      underway.next = 'confirm';
+      return;
+    }
+    this.send(underway, plan, plan.batch);
+  }
+
+  private send(underway: BatchUnderway, plan: Plan, batch: AppendBatch): Statement {
+    underway.attempted.set(batch.batchId, plan);
+    this.log.watch(batch.batchId);
+    underway.next = 'answer';
+    const statement: Statement = { batch, sender: this, result: null, abandoned: false };
+    this.world.network.push(statement);
+    if (this.world.options.sabotage === 'early_answers') this.settle(underway, plan);
+    return statement;
+  }
+
+  /** Tail, decision and append while nobody else can append. */
+  private exclusively(underway: BatchUnderway): void {
+    this.follow();
+    const found = this.found(underway);
+    if (found !== null) {
+      this.settle(underway, found);
+      return;
+    }
+    const plan = this.plan(underway.commands);
+    if (plan.batch === null) {
+      underway.unwritten = { plan, revision: this.log.head.revision };
+      underway.next = 'confirm';
+      return;
+    }
+    this.world.carryOut(this.send(underway, plan, plan.batch));
+  }
+
+  private conclude(underway: BatchUnderway, plan: Plan, result: AppendResult): void {
+    if (result.gate !== null) this.log.clock.observe(result.gate.now);
+    switch (result.outcome) {
+      case 'appended':
+        this.log.commit(plan);
+        this.world.compare(this);
+        this.settle(underway, plan);
+        return;
+      case 'stale':
+        underway.losses += 1;
+        underway.next = 'follow';
+        return;
+      case 'known_keys': {
+        const known = new Map(result.keys.map((binding) => [bindingId(binding.scope, binding.key), binding]));
+        for (const command of underway.commands) {
+          command.loaded = { ...command.loaded, keys: new Map([...command.loaded.keys, ...known]) };
+        }
+        underway.next = 'attempt';
+        return;
+      }
+      default:
+        underway.next = 'attempt';
+    }
+  }
+
+  /** Follows the log; an attempt whose answer was lost may turn up there. */
+  private followAndFind(underway: BatchUnderway): void {
+    this.follow();
+    const found = this.found(underway);
+    if (found === null) underway.next = 'attempt';
+    else this.settle(underway, found);
+  }
+
+  private found(underway: BatchUnderway): Plan | null {
+    for (const [batchId, plan] of underway.attempted) if (this.log.saw(batchId)) return plan;
+    return null;
+  }
+
+  /** A batch that writes nothing is answered only at a head that is still the head. */
+  private confirm(underway: BatchUnderway): void {
+    this.follow();
+    const { unwritten } = underway;
+    if (unwritten !== null && this.log.head.revision === unwritten.revision) this.settle(underway, unwritten.plan);
+    else underway.next = 'attempt';
+  }
+
+  private settle(underway: BatchUnderway, plan: Plan): void {
+    this.log.unwatch(underway.attempted.keys());
+    this.underway = null;
+    if (plan.batch !== null) this.world.acknowledged(plan.batch.batchId);
+    underway.commands.forEach((command, index) => {
+      const outcome = plan.outcomes[index];
+      if (outcome === undefined) throw new Error('a command without outcome');
+      if ('error' in outcome) command.reject(outcome.error);
+      else command.resolve(outcome);
+    });
+    this.work();
+  }
+
+  private take(records: readonly EventRecord[]): void {
+    const skips = this.world.options.sabotage === 'skipped_events' && this.name === 'replica-1';
+    this.log.take(skips ? records.map(withoutEnd) : records);
+    this.world.compare(this);
+  }
+}
+
+/** The same row, but that it says nothing. */
+function withoutEnd(record: EventRecord): EventRecord {
+  if (record.kind !== 'lease_ended') return record;
+  return { ...record, kind: 'checks_denied', body: '{"denials":[]}' };
+}
+
+function verdictOf(view: View, check: Check): FenceVerdict {
+  const { map } = view.state;
+  const lease = view.lease(check.leaseId);
+  return checkFence(
+    {
+      now: view.now,
+      maxClockSkew: MAX_SKEW,
+      lease,
+      run: lease === undefined ? undefined : view.run(lease.runId),
+      pathOf: (resource) => {
+        const resolved = resolveResource(map, resource);
+        return resolved.ok ? resolved.resource : null;
+      },
+      observes: (resource) => observes(map, resource),
+    },
+    check,
+  );
+}
+
+/** The replica was killed while the call was with it: nobody knows what came of it. */
+class Crashed extends Error {}
+
+// ------------------------------------------------------------------------------------------------------ clients
+
+/** An acquire by one key, as its client remembers it. */
+interface Asked {
+  readonly command: AcquireCommand;
+  leaseId: string | null;
+}
+
+/** A run and what its worker knows. */
+interface Worker {
+  readonly runId: string;
+  readonly principal: string;
+  readonly asked: Asked[];
+  /** Leases it was told of. */
+  readonly told: Map<string, Lease>;
+  made: boolean;
+}
+
+const NEVER_GRANTED: ReadonlySet<RefusalKind> = new Set(['ended', 'wait_timeout', 'run_ended']);
+
+export class Simulation {
+  readonly database: SimDatabase;
+  readonly network: Statement[] = [];
+  /** What the clocks of all replicas show: it goes on, and is never set. */
+  monotonic: Micros = 0;
+  /** How often which things happened, for tests that want them to. */
+  readonly happened = new Map<string, number>();
+  private readonly auditor: Auditor;
+  private readonly reference: State = emptyState(NAMESPACE);
+  private readonly digests: string[] = [];
+  private readonly replicas: SimReplica[] = [];
+  private readonly workers: Worker[] = [];
+  /** Leases of which an end was answered, and when. */
+  private readonly ends = new Map<string, number>();
+  private steps = 0;
+  private made = 0;
+  private draw = new Draw(0);
+
+  constructor(readonly options: SimulationOptions = {}) {
+    this.database = new SimDatabase(options.sabotage);
+    this.auditor = new Auditor(
+      UNIVERSE,
+      { genesisHash: GENESIS_HASH, hashOf: hashEvent, eventOf: decodeEvent },
+      MAX_SKEW,
+    );
+    this.create();
+    for (let index = 0; index < (options.replicas ?? 3); index += 1) {
+      this.replicas.push(new SimReplica(`replica-${index}`, this));
+    }
+    for (const replica of this.replicas) replica.follow();
+    for (let index = 0; index < 3; index += 1) this.createRun(60 * SECOND);
+    this.drain();
+  }
+
+  /** One thing happens, drawn from one number. */
+  step(number: number): void {
+    this.steps += 1;
+    this.draw = new Draw(number);
+    const what = this.draw.int(100);
+    if (what < 80) this.call();
+    else if (what < 90) this.passTime();
+    else this.disturb();
+    for (let moves = this.draw.int(6); moves > 0; moves -= 1) this.move();
+    this.pass(this.draw.int(60) * MILLISECOND);
+  }
+
+  /** Something that is under way goes on. */
+  private move(): void {
+    const what = this.draw.int(10);
+    if (what < 4) this.moveMessages();
+    else if (what < 7) this.moveReplicas();
+    else this.moveChecks();
+  }
+
+  /** Everything comes to rest; every run is stopped, and nothing of any may be left (F10). */
+  finish(): void {
+    for (const replica of this.replicas) replica.paused = false;
+    this.drain();
+    for (const worker of this.workers) this.stop(worker, true);
+    this.drain();
+    for (const replica of this.replicas) {
+      replica.follow();
+      const { state } = replica.log;
+      const left = [...locksIn(state.held), ...locksIn(state.queued)];
+      expectPromise(left.length === 0, `F10: locks are left on ${replica.name}: ${left[0]}`);
+      expectPromise(state.activeLeases === 0 && state.waitingLeases === 0, `F10: leases are left on ${replica.name}`);
+    }
+    expectPromise(this.auditor.active.length === 0, 'F10: leases are left');
+    this.replay();
+  }
+
+  // ---------------------------------------------------------------------------------------------------- time
+
+  private pass(time: Micros): void {
+    this.database.now += time;
+    // Replicas' clocks run on their own, a little slower than the database's, or, when told so, faster.
+    const ahead = this.options.sabotage === 'unproven_times' ? 12 : 0;
+    this.monotonic += Math.floor((time * (9 + ahead + this.draw.int(2))) / 10);
+  }
+
+  /** Seconds go by, or the database clock steps forward and nobody else notices. */
+  private passTime(): void {
+    const time = this.draw.int(this.draw.chance(20) ? 12_000 : 3_000) * MILLISECOND;
+    if (this.draw.chance(30)) this.database.now += time;
+    else this.pass(time);
+  }
+
+  // ---------------------------------------------------------------------------------------------------- messages
+
+  private moveMessages(): void {
+    for (let moves = 1 + this.draw.int(2); moves > 0; moves -= 1) {
+      const statement = this.draw.pick(this.network);
+      if (statement === undefined) return;
+      if (statement.result === null) this.carryOut(statement);
+      else this.answer(statement);
+    }
+  }
+
+  private answer(statement: Statement): void {
+    if (statement.abandoned) this.network.splice(this.network.indexOf(statement), 1);
+    else if (!statement.sender.paused) {
+      this.network.splice(this.network.indexOf(statement), 1);
+      statement.sender.received(statement);
+    }
+  }
+
+  /** The statement reaches the database. */
+  carryOut(statement: Statement): void {
+    const { now } = this.database;
+    statement.result = this.database.append(statement.batch);
+    this.count(`append ${statement.result.outcome}`);
+    if (statement.abandoned) this.count(`abandoned append ${statement.result.outcome}`);
+    if (statement.result.outcome !== 'appended') return;
+    this.auditor.appended(statement.batch.events, now);
+    this.evolveReference(statement.batch);
+  }
+
+  private evolveReference(batch: AppendBatch): void {
+    for (const record of batch.events) {
+      this.count(record.kind);
+      evolve(this.reference, decodeEvent(record), record.revision);
+    }
+    this.digests[this.reference.revision] = digestOf(this.reference);
+    this.consistent();
+    for (const row of batch.leases) {
+      const same = ordered(row) === ordered(this.reference.leases.get(row.leaseId));
+      expectPromise(same, `P7: the row of lease ${row.leaseId} is not what its events say`);
+    }
+    for (const row of batch.runs) {
+      const same = ordered(row) === ordered(this.reference.runs.get(row.runId));
+      expectPromise(same, `P7: the row of run ${row.runId} is not what its events say`);
+    }
+  }
+
+  /** The lock tables are those of the live leases, and nobody waits whom nothing keeps waiting. */
+  private consistent(): void {
+    const live = [...this.reference.leases.values()].filter((lease) => lease.state !== 'ended');
+    const expected = { active: [] as string[], waiting: [] as string[] };
+    for (const lease of live) {
+      const order = lease.state === 'waiting' ? (lease.waiting?.queuedAt ?? 0) : 0;
+      const lines = locksOfLease(lease).map((l) => `${l.mode} ${l.key} ${lease.leaseId} ${lease.runId} ${order}`);
+      expected[lease.state as 'active' | 'waiting'].push(...lines);
+    }
+    expectPromise(
+      ordered(locksIn(this.reference.held)) === ordered(expected.active.sort()) &&
+        ordered(locksIn(this.reference.queued)) === ordered(expected.waiting.sort()),
+      'P1: the lock tables are not those of the live leases',
+    );
+    for (const lease of live) if (lease.state === 'waiting') this.keptWaiting(lease);
+  }
+
+  private keptWaiting(lease: Lease): void {
+    const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
+    const locks = locksOfLease(lease);
+    for (const _ of holdersInTheWay(this.reference, locks, asker)) return;
+    for (const _ of waitersAhead(this.reference, locks, asker)) return;
+    throw new Violation(`P9: ${lease.leaseId} waits although nobody is in its way`);
+  }
+
+  /** P7: at one revision every replica has one state. */
+  compare(replica: SimReplica): void {
+    const { state } = replica.log;
+    if (this.options.sabotage === 'stale_head') return;
+    const expected = this.digests[state.revision];
+    if (expected === undefined) throw new Violation(`P7: ${replica.name} is at revision ${state.revision}, which is not in the log`);
+    const actual = digestOf(state);
+    if (actual !== expected) {
+      throw new Violation(`P7: ${replica.name} has another state at revision ${state.revision}:\n${actual}\n${expected}`);
+    }
+  }
+
+  private replay(): void {
+    const state = emptyState(NAMESPACE);
+    for (const record of this.database.log) evolve(state, decodeEvent(record), record.revision);
+    const same = digestOf(state) === digestOf(this.reference);
+    expectPromise(same, 'P7: the log read from its beginning gives another state');
+  }
+
+  /** P8: what is acknowledged is in the log. */
+  acknowledged(batchId: string): void {
+    expectPromise(this.database.batches.has(batchId), 'P8: an append was acknowledged that had not happened');
+  }
+
+  lookUp(before: Command['loaded'], error: unknown): Command['loaded'] {
+    const wanted = (error as NeedsLoad).wanted as NeedsLoad['wanted'] | undefined;
+    if (wanted === undefined) throw error;
+    this.count('look-up');
+    const { leaseId, runId, key } = wanted;
+    const { leases, runs, keys } = before;
+    const id = key === undefined ? '' : bindingId(key.scope, key.key);
+    return {
+      leases: leaseId === undefined ? leases : new Map(leases).set(leaseId, this.database.leases.get(leaseId) ?? null),
+      runs: runId === undefined ? runs : new Map(runs).set(runId, this.database.runs.get(runId) ?? null),
+      keys: key === undefined ? keys : new Map(keys).set(id, this.database.keys.get(id) ?? null),
+    };
+  }
+
+  // ---------------------------------------------------------------------------------------------------- replicas
+
+  private moveReplicas(): void {
+    const replica = this.draw.pick(this.replicas);
+    // A process that was stopped goes on some time.
+    if (replica?.paused && this.draw.chance(8)) replica.paused = false;
+    if (replica === undefined || replica.paused) return;
+    switch (this.draw.int(8)) {
+      case 0:
+        replica.follow();
+        return;
+      case 1:
+        this.background(replica, decideSweep);
+        return;
+      case 2:
+        this.keepAttached(replica);
+        return;
+      default:
+        replica.step();
+    }
+  }
+
+  private background(replica: SimReplica, decide: (decision: Decision) => unknown): void {
+    replica.submit(this.command('system', decide, { answered: () => undefined, failed: () => undefined }));
+  }
+
+  private keepAttached(replica: SimReplica): void {
+    const attachments: Attachment[] = [...replica.attachments].map(([leaseId, attachment]) => ({
+      leaseId,
+      attachment,
+      attached: true,
+    }));
+    this.background(replica, (decision) => decideAttach(decision, attachments));
+  }
+
+  private disturb(): void {
+    const replica = this.draw.pick(this.replicas);
+    if (replica === undefined) return;
+    switch (this.draw.int(8)) {
+      case 0:
+      case 1:
+      case 2:
+        if (!replica.paused) this.count('pause');
+        replica.paused = !replica.paused && this.draw.chance(70);
+        return;
+      case 3:
+        replica.restart();
+        this.count('restart');
+        return;
+      default: {
+        const statement = this.draw.pick(this.network.filter((candidate) => !candidate.abandoned));
+        if (statement === undefined) return;
+        // Its answer is lost, or it is delayed on its way; now and then it never comes at all.
+        statement.abandoned = true;
+        if (statement.result === null && this.draw.chance(30)) this.network.splice(this.network.indexOf(statement), 1);
+        statement.sender.lost();
+        this.count('lost reply');
+      }
+    }
+  }
+
+  private drain(): void {
+    for (let rounds = 0; rounds < 10_000; rounds += 1) {
+      const statement = this.network[0];
+      if (statement?.result === null) this.carryOut(statement);
+      else if (statement !== undefined) this.answer(statement);
+      let busy = statement !== undefined;
+      for (const replica of this.replicas) {
+        if (replica.underway === null && replica.queue.length === 0) continue;
+        busy = true;
+        replica.step();
+      }
+      if (!busy) return;
+    }
+    throw new Violation('P8: the replicas never come to rest');
+  }
+
+  // ---------------------------------------------------------------------------------------------------- clients
+
+  private fresh(prefix: string): string {
+    this.made += 1;
+    return `${prefix}-${this.made}`;
+  }
+
+  private count(what: string): void {
+    this.happened.set(what, (this.happened.get(what) ?? 0) + 1);
+  }
+
+  /** Revision 1 and the first map, as an installation makes them. */
+  private create(): void {
+    const base = emptyState(NAMESPACE);
+    const document = DOCUMENTS[0] as ConflictMapDocument;
+    const { command } = newCommand(
+      'admin',
+      (decision) => {
+        decision.emit({ kind: 'namespace_created', name: NAMESPACE });
+        decidePutMap(decision, putMap(document, 0, 'refuse'));
+      },
+      true,
+    );
+    const plan = planBatch({ base, head: GENESIS, clock: START, bounds: DEFAULT_BOUNDS, identity: null }, [command]);
+    const batch = plan.batch as AppendBatch;
+    this.digests[0] = digestOf(base);
+    const sender = undefined as unknown as SimReplica;
+    this.carryOut({ batch, sender, result: null, abandoned: true });
+  }
+
+  private command<R>(
+    actor: string,
+    decide: (decision: Decision) => R,
+    then: { answered: (value: R) => void; failed: (error: unknown) => void },
+    alone = false,
+  ): Command {
+    return {
+      actor,
+      decide,
+      alone,
+      loaded: NOTHING_LOADED,
+      resolve: ({ value }) => then.answered(value as R),
+      reject: (error) => {
+        // A crash leaves it open what happened; a fault is an answer. Anything else is a bug.
+        if (!(error instanceof Crashed) && !(error instanceof Fault)) throw error;
+        then.failed(error);
+      },
+    };
+  }
+
+  /** A client calls some replica. A paused one takes the call, and does nothing about it. */
+  private call(): void {
+    const worker = this.draw.pick(this.workers);
+    const replica = this.draw.pick(this.replicas);
+    if (worker === undefined || replica === undefined) return;
+    const what = this.draw.int(100);
+    if (what < 42) this.acquire(worker, replica);
+    else if (what < 54) this.renew(worker, replica);
+    else if (what < 68) this.release(worker, replica);
+    else if (what < 88) this.check(worker, replica);
+    else if (what < 91) this.revoke(replica);
+    else if (what < 93) this.stop(worker, this.draw.chance(50), replica);
+    else if (what < 95) this.update(worker, replica);
+    else if (what < 97) this.changeMap(replica);
+    else if (this.workers.length < 6) this.createRun((5 + this.draw.int(60)) * SECOND);
+  }
+
+  private createRun(authority: Micros): void {
+    const worker: Worker = { runId: this.fresh('run'), principal: `p${this.workers.length}`, asked: [], told: new Map(), made: false };
+    const authorityEndsAt = this.database.now + authority;
+    const command = {
+      principal: worker.principal,
+      freshRunId: worker.runId,
+      purpose: '',
+      goalRevision: '',
+      initiator: '',
+      allowed: EVERYTHING,
+      authorityEndsAt,
+      escalation: [],
+      idempotencyKey: `create-${worker.runId}`,
+      fingerprint: worker.runId,
+      requestIds: [],
+    };
+    const then = {
+      answered: () => {
+        worker.made = true;
+      },
+      failed: () => undefined,
+    };
+    this.workers.push(worker);
+    (this.draw.pick(this.replicas) as SimReplica).submit(
+      this.command(worker.principal, (decision) => decideCreateRun(decision, command), then),
+    );
+  }
+
+  private request(): RequestedEntry[] {
+    const entries: RequestedEntry[] = [];
+    const makes = [leased, leased, optimistic, optimistic, stable, read];
+    for (let count = 1 + this.draw.int(2); count > 0; count -= 1) {
+      const make = this.draw.pick(makes) as typeof leased;
+      entries.push(make(this.draw.pick(PATHS) as string));
+    }
+    return entries;
+  }
+
+  private acquire(worker: Worker, replica: SimReplica): void {
+    const again = this.draw.chance(35) ? this.draw.pick(worker.asked) : undefined;
+    let asked = again;
+    if (asked === undefined) {
+      const entries = this.request();
+      const ttl = this.draw.chance(50) ? null : (1 + this.draw.int(20)) * SECOND;
+      const key = this.fresh('key');
+      asked = {
+        leaseId: null,
+        command: {
+          principal: worker.principal,
+          runId: worker.runId,
+          request: { entries, task: null, resourceSet: null },
+          ttl,
+          wait: this.draw.chance(60) ? this.draw.int(20) * SECOND : 0,
+          idempotencyKey: key,
+          fingerprint: JSON.stringify([entries, ttl]),
+          purpose: '',
+          requestIds: [],
+          callId: '',
+          freshLeaseId: this.fresh('lease'),
+        },
+      };
+      worker.asked.push(asked);
+    }
+    // A retry is the same request; now and then somebody uses the key for another one.
+    const other = again !== undefined && this.draw.chance(5);
+    const command: AcquireCommand = {
+      ...asked.command,
+      freshLeaseId: this.fresh('lease'),
+      ...(other && { fingerprint: `${asked.command.fingerprint} changed` }),
+    };
+    const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+    const call = asked;
+    replica.submit(
+      this.command(
+        worker.principal,
+        (decision) => {
+          const decided = decideAcquire(decision, command);
+          return { decided, lease: decided.kind === 'refusal' ? undefined : decision.lease(decided.leaseId) };
+        },
+        {
+          answered: ({ decided, lease }) => this.acquired(worker, replica, call, command, decided, lease, bound),
+          failed: (error) => {
+            if (!(error instanceof Fault) || error.reason !== 'IDEMPOTENCY_KEY_REUSED') return;
+            const now = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+            expectPromise(
+              now !== undefined && (now.use !== 'acquire' || now.fingerprint !== command.fingerprint),
+              'P6: a key was refused as used for another request, but was not',
+            );
+          },
+        },
+      ),
+    );
+  }
+
+  /** P6: one key, one lease, whoever is asked, and how often. */
+  private acquired(
+    worker: Worker,
+    replica: SimReplica,
+    asked: Asked,
+    command: AcquireCommand,
+    decided: AcquireDecision,
+    lease: Lease | undefined,
+    boundBefore: { readonly leaseId: string; readonly use: string } | undefined,
+  ): void {
+    const key = command.idempotencyKey;
+    this.count(decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : decided.kind);
+    const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, key));
+    if (decided.kind !== 'refusal') {
+      expectPromise(bound?.leaseId === decided.leaseId, `P6: the key ${key} was answered with ${decided.leaseId}, but is bound to ${bound?.leaseId}`);
+      expectPromise(asked.leaseId === null || asked.leaseId === decided.leaseId, `P6: the key ${key} was answered with two leases`);
+      expectPromise(bound?.fingerprint === command.fingerprint, `P6: the key ${key} was answered for another request`);
+      asked.leaseId = decided.leaseId;
+      if (lease !== undefined) worker.told.set(lease.leaseId, lease);
+      if (decided.kind === 'waiting') replica.attachments.set(decided.leaseId, decided.attachment);
+      return;
+    }
+    if (boundBefore === undefined) return;
+    const { kind } = decided.refusal;
+    expectPromise(NEVER_GRANTED.has(kind), `P6: the key ${key} is bound, but its retry was refused as ${kind}`);
+    const known = this.auditor.leases.get(boundBefore.leaseId);
+    expectPromise(known?.grantedAt == null, `P6: the key ${key} was granted, but its retry was refused as ${kind}`);
+  }
+
+  private someLease(worker: Worker): Lease | undefined {
+    return this.draw.pick([...worker.told.values()].slice(-6));
+  }
+
+  private renew(worker: Worker, replica: SimReplica): void {
+    const lease = this.someLease(worker);
+    if (lease === undefined) return;
+    const ttl = this.draw.chance(70) ? null : (1 + this.draw.int(20)) * SECOND;
+    const progressMarker = this.draw.chance(50) ? `${this.draw.int(5)}` : null;
+    const command = {
+      principal: worker.principal,
+      runId: worker.runId,
+      renewals: [{ leaseId: lease.leaseId, ttl, progressMarker }],
+    };
+    replica.submit(
+      this.command(worker.principal, (decision) => decideRenew(decision, command), {
+        answered: ([result]) => this.count(`renewal ${result?.refusal?.kind ?? 'ok'}`),
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  private release(worker: Worker, replica: SimReplica): void {
+    const lease = this.someLease(this.draw.chance(8) ? (this.draw.pick(this.workers) ?? worker) : worker);
+    const byKey = this.draw.chance(30) ? this.draw.pick(worker.asked) : undefined;
+    if (byKey === undefined && lease === undefined) return;
+    const acquireKey = byKey?.command.idempotencyKey ?? null;
+    const leaseId = acquireKey === null ? (lease?.leaseId ?? '') : null;
+    const command = { principal: worker.principal, runId: worker.runId, leaseId, acquireKey, requestIds: [] };
+    replica.submit(
+      this.command(worker.principal, (decision) => decideRelease(decision, command), {
+        answered: ({ outcome }) => {
+          this.count(`release ${outcome}`);
+          const released = leaseId ?? this.auditor.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
+          if (released !== undefined && released !== '') this.endAnswered(released, worker.runId);
+        },
+        failed: (error) => {
+          if (!(error instanceof Fault) || error.reason !== 'LEASE_NOT_FOUND') return;
+          const known = this.auditor.leases.get(leaseId ?? '');
+          expectPromise(known?.runId !== worker.runId, 'F16: a run was told that its own lease is not there');
+        },
+      }),
+    );
+  }
+
+  private endAnswered(leaseId: string, runId: string | null): void {
+    const lease = this.auditor.leases.get(leaseId);
+    expectPromise(lease?.state === 'ended', `P8: the end of ${leaseId} was answered, but it has not ended`);
+    expectPromise(runId === null || lease.runId === runId, `F16: ${leaseId} of another run was released`);
+    if (!this.ends.has(leaseId)) this.ends.set(leaseId, this.steps);
+  }
+
+  private revoke(replica: SimReplica): void {
+    const lease = this.draw.pick([...this.auditor.leases.values()].slice(-10));
+    if (lease === undefined) return;
+    const command = { leaseId: lease.leaseId, reason: 'sim', requestIds: [] };
+    replica.submit(
+      this.command('operator', (decision) => decideRevoke(decision, command), {
+        answered: () => this.endAnswered(lease.leaseId, null),
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  private stop(worker: Worker, asOperator: boolean, replica: SimReplica = this.replicas[0] as SimReplica): void {
+    const { runId } = worker;
+    const command = { principal: asOperator ? null : worker.principal, runId, reason: 'sim', requestIds: [] };
+    replica.submit(
+      this.command('operator', (decision) => decideStopRun(decision, command), {
+        answered: () => {
+          this.count('stop');
+          for (const lease of this.auditor.leases.values()) if (lease.runId === runId) this.endAnswered(lease.leaseId, runId);
+        },
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  private update(worker: Worker, replica: SimReplica): void {
+    const state = this.draw.pick(['active', 'blocked', 'active', 'finished'] as const) ?? 'active';
+    const key = this.fresh('update');
+    const command = {
+      principal: worker.principal,
+      asOperator: false,
+      runId: worker.runId,
+      state,
+      reason: '',
+      idempotencyKey: key,
+      fingerprint: state,
+      requestIds: [],
+    };
+    const submit = (to: SimReplica, tries: number): void =>
+      to.submit(
+        this.command(worker.principal, (decision) => decideUpdateRunState(decision, command), {
+          answered: () => this.count(`update ${state}`),
+          failed: (error) => {
+            // Whoever does not know what came of a call repeats it, on another replica.
+            if (error instanceof Crashed && tries > 0) submit(this.draw.pick(this.replicas) as SimReplica, tries - 1);
+            if (!(error instanceof Fault) || error.reason !== 'RUN_ENDED') return;
+            const bound = this.auditor.keys.has(bindingId(`run:${worker.runId}`, key));
+            expectPromise(!bound, 'P6: the retry of a change that happened was refused');
+          },
+        }),
+      );
+    submit(replica, 2);
+  }
+
+  private changeMap(replica: SimReplica): void {
+    const at = replica.log.state.mapVersion;
+    const document = DOCUMENTS[Math.min(at, DOCUMENTS.length - 1)] as ConflictMapDocument;
+    const onLiveConflict = this.draw.pick(['refuse', 'revoke_newer', 'keep_until_end'] as const) ?? 'refuse';
+    const command = putMap(document, at, onLiveConflict);
+    replica.submit(
+      this.command(
+        'admin',
+        (decision) => decidePutMap(decision, command),
+        { answered: () => this.count('map'), failed: (error) => this.count(`map ${(error as Fault).reason}`) },
+        true,
+      ),
+    );
+  }
+
+  // ---------------------------------------------------------------------------------------------------- checks
+
+  private check(worker: Worker, replica: SimReplica): void {
+    const lease = this.someLease(worker);
+    if (lease === undefined) return;
+    const entry = this.draw.pick(lease.entries.filter((candidate) => candidate.access === 'write')) ?? lease.entries[0];
+    if (entry === undefined) return;
+    const presenter = this.draw.chance(10) ? (this.draw.pick(this.workers) ?? worker) : worker;
+    const below = entry.scope === 'subtree' && this.draw.chance(50) ? '/x' : '';
+    const write: ProtectedWrite = {
+      resource: this.draw.chance(10) ? (this.draw.pick(UNIVERSE) as string) : `${entry.resource}${below}`,
+      action: this.draw.chance(10) ? 'nothing' : (entry.actions[0] ?? 'replace'),
+      token: this.draw.chance(10) ? entry.token - this.draw.int(3) : entry.token,
+      observedVersion: this.draw.chance(80) ? '1' : null,
+    };
+    replica.checks.push({
+      leaseId: lease.leaseId,
+      presenterRunId: presenter.runId,
+      writes: [write],
+      startedAt: this.steps,
+      gate: null,
+      live: false,
+      lease: undefined,
+    });
+  }
+
+  private moveChecks(): void {
+    for (let moves = 1 + this.draw.int(4); moves > 0; moves -= 1) {
+      const replica = this.draw.pick(this.replicas.filter((candidate) => candidate.checks.length > 0));
+      const check = replica === undefined ? undefined : this.draw.pick(replica.checks);
+      if (replica === undefined || check === undefined) return;
+      if (check.gate === null) {
+        // The read-index statement was sent by a process that runs, and is carried out.
+        if (replica.paused) return;
+        check.gate = this.database.gate();
+        check.live = this.auditor.isLive(check.leaseId, this.database.now);
+        check.lease = this.auditor.leases.get(check.leaseId);
+      } else if (!replica.paused) {
+        replica.checks.splice(replica.checks.indexOf(check), 1);
+        this.checked(check, replica.answerCheck(check).verdict);
+      }
+    }
+  }
+
+  private checked(check: Check, verdict: FenceVerdict): void {
+    const [write] = check.writes;
+    const [result] = verdict.results;
+    if (write === undefined || result === undefined) throw new Error('one write, one verdict');
+    this.count(`check ${result.reason}`);
+    const { leaseId, presenterRunId } = check;
+    const enforced = result.reason === 'ok';
+    if (!enforced && result.allowed) {
+      expectPromise(write.resource.startsWith('obs'), `C14: a write to ${write.resource} was allowed as only observed`);
+      return;
+    }
+    const covered = (lease: Audited | undefined): boolean =>
+      mayWrite(lease === undefined ? undefined : { ...lease, live: true }, presenterRunId, write);
+    if (enforced) {
+      expectPromise(check.live, `P3: a write was allowed on ${leaseId}, which was not live when the check was decided`);
+      const ended = this.ends.get(leaseId) ?? Number.POSITIVE_INFINITY;
+      expectPromise(ended >= check.startedAt, `P3: a write was allowed on ${leaseId} after its end had been answered`);
+      expectPromise(covered(check.lease), `P4: a write to ${write.resource} was allowed on ${leaseId}, which does not cover it`);
+      return;
+    }
+    const now = this.auditor.leases.get(leaseId);
+    const live = check.live && now !== undefined && this.auditor.isLive(leaseId, this.database.now + SECOND);
+    const denied = live && covered(check.lease) && covered(now) && overAt(now) > this.reference.time;
+    expectPromise(!denied, `P8: a write to ${write.resource} was denied as ${result.reason} although ${leaseId} covers it`);
+  }
+}
+
+function putMap(document: ConflictMapDocument, expectedVersion: number, onLiveConflict: OnLiveConflict) {
+  return {
+    text: '',
+    document,
+    map: compileStored(document),
+    expectedVersion,
+    reason: '',
+    onLiveConflict,
+    requestIds: [],
+  };
+}
+
+function expectPromise(holds: boolean, what: string): asserts holds {
+  if (!holds) throw new Violation(what);
+}
+
+/** Runs a world for as many steps as there are numbers, and to its rest. */
+export function simulate(numbers: readonly number[], options: SimulationOptions = {}): Simulation {
+  const world = new Simulation(options);
+  for (const number of numbers) world.step(number);
+  world.finish();
+  return world;
+}
+
+export { toRecords };

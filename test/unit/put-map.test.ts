@@ -1,0 +1,279 @@
+import { describe, expect, it } from 'vitest';
+import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import { Decision } from '../../src/domain/decide/decision.js';
+import { decidePutMap, type OnLiveConflict, type PutMapCommand, previewPutMap } from '../../src/domain/decide/put-map.js';
+import { overlay } from '../../src/domain/state.js';
+import { SECOND } from '../../src/domain/time.js';
+import {
+  compiled,
+  digestOf,
+  DOCUMENT,
+  leased,
+  locksIn,
+  Namespace,
+  optimistic,
+  read,
+  stable,
+  tokenOn,
+} from '../support/domain.js';
+
+const IMPLIED: ConflictMapDocument['implies'] = [
+  {
+    when: { pattern: 'doc/{id}', access: 'write' },
+    touches: [{ resource: 'dns/{id}', access: 'write', actions: ['replace'] }],
+  },
+];
+
+/** From now on whoever writes `doc/{id}` writes `dns/{id}` as well. */
+const TIED: ConflictMapDocument = { ...DOCUMENT, implies: IMPLIED };
+/** From now on `doc/{id}` and `dns/{id}` may not be written at once. */
+const APART: ConflictMapDocument = { ...DOCUMENT, conflicts: [{ between: ['doc/{id}', 'dns/{id}'] }], implies: [] };
+
+function command(document: ConflictMapDocument, expectedVersion: number, onLiveConflict: OnLiveConflict): PutMapCommand {
+  return {
+    text: 'as written',
+    document,
+    map: compiled(document),
+    expectedVersion,
+    reason: 'test',
+    onLiveConflict,
+    requestIds: [],
+  };
+}
+
+const put = (ns: Namespace, document: ConflictMapDocument, version: number): unknown =>
+  ns.decide((decision) => decidePutMap(decision, command(document, version, 'refuse')));
+
+describe('a map is put against the version it was read at', () => {
+  it('and refused against any other, so that nobody overwrites what they have not seen', () => {
+    const ns = new Namespace();
+    expect(ns.state.mapVersion).toBe(1);
+    for (const version of [0, 2, -1]) {
+      expect(() => put(ns, TIED, version)).toThrow(expect.objectContaining({ reason: 'MAP_VERSION_CONFLICT' }));
+    }
+    put(ns, TIED, 1);
+    expect(ns.state.mapVersion).toBe(2);
+    expect(ns.state.map.document).toBe(TIED);
+    expect(ns.last[0]?.body).toMatchObject({ kind: 'conflict_map_put', version: 2, text: 'as written' });
+    expect(() => put(ns, TIED, 1)).toThrow(expect.objectContaining({ reason: 'MAP_VERSION_CONFLICT' }));
+  });
+});
+
+describe('live leases are expanded anew in the same append', () => {
+  it('what is added gets a new token and generation; what is kept keeps its own (P2)', () => {
+    const ns = new Namespace().runs('a');
+    const lease = ns.hold('a', leased('doc/x'), read('doc/y'));
+    ns.advance(SECOND);
+    const { affected } = ns.putMap(TIED);
+    expect(ns.kinds).toEqual(['conflict_map_put', 'lease_reexpanded']);
+    const after = ns.lease(lease);
+    expect(after.generation).toBe(2);
+    expect(tokenOn(after, 'doc/x')).toBe(tokenOn(lease, 'doc/x'));
+    expect(tokenOn(after, 'doc/y')).toBe(0);
+    expect(tokenOn(after, 'dns/x')).toBe(ns.last[1]?.time);
+    expect(tokenOn(after, 'dns/x')).toBeGreaterThan(tokenOn(lease, 'doc/x'));
+    expect(after.entries.find((entry) => entry.resource === 'dns/x')?.impliedBy).toBe('implies[0]');
+    expect(after).toMatchObject({ expiresAt: lease.expiresAt, grantedAt: lease.grantedAt });
+    expect(affected).toMatchObject([{ leaseId: lease.leaseId, runId: 'a', generation: 2, ended: false }]);
+    expect(ns.check(lease, { resource: 'dns/x', token: tokenOn(after, 'dns/x') }).allowed).toBe(true);
+    expect(ns.check(lease, {}).allowed).toBe(true);
+  });
+
+  it('keeps others away from what was added, from then on (P1)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', leased('dns/y'));
+    ns.putMap(TIED);
+    expect(ns.refused(ns.acquire('b', [leased('dns/x')])).kind).toBe('held');
+  });
+
+  it('locks are only ever added: what a new map would not ask for stays held', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const lease = ns.hold('a', leased('deployment/eu'));
+    const before = locksIn(ns.state.held);
+    ns.putMap({ ...DOCUMENT, implies: [], conflicts: [] });
+    expect(locksIn(ns.state.held)).toEqual(before);
+    expect(ns.lease(lease)).toEqual(lease);
+    expect(ns.refused(ns.acquire('b', [leased('dns/eu/www')])).kind).toBe('held');
+  });
+
+  it('an optimistic entry becomes a leased one when its action does, and never the other way', () => {
+    const patchLeased: ConflictMapDocument = {
+      version: 1,
+      kinds: [{ pattern: 'doc/{id...}', actions: { patch: { access: 'write', concurrency: 'lease' } } }],
+    };
+    const ns = new Namespace().runs('a', 'b');
+    const lease = ns.hold('a', optimistic('doc/x'));
+    ns.putMap(patchLeased);
+    expect(ns.lease(lease).entries[0]).toMatchObject({ exclusive: true });
+    expect(ns.refused(ns.acquire('b', [optimistic('doc/x')])).kind).toBe('held');
+    ns.putMap(DOCUMENT);
+    expect(ns.lease(lease).entries[0]).toMatchObject({ exclusive: true });
+  });
+
+  it('a lease that the new map would not grant any more is told, and runs to its end', () => {
+    const ns = new Namespace().runs('a');
+    const lease = ns.hold('a', leased('doc/x'));
+    const { affected } = ns.putMap({ version: 1, kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }] });
+    expect(affected).toMatchObject([{ leaseId: lease.leaseId, noLongerGranted: expect.stringContaining('closed') }]);
+    expect(ns.lease(lease)).toEqual(lease);
+  });
+
+  it('waiting requests too: they wait for what was added as well, without a token', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    const other = ns.hold('c', leased('dns/y'));
+    ns.putMap({ ...DOCUMENT, implies: [{ when: { pattern: 'doc/{id}', access: 'write' }, touches: [{ resource: 'dns/y', access: 'write', actions: ['replace'] }] }] }, 'keep_until_end');
+    expect(ns.lease(waiting)).toMatchObject({ state: 'waiting', generation: 2 });
+    expect(ns.lease(waiting).waiting?.queuedAt).toBe(waiting.waiting?.queuedAt);
+    expect(ns.lease(waiting).entries.map((entry) => entry.token)).toEqual([0, 0]);
+    ns.release(holder);
+    expect(ns.lease(waiting).state).toBe('waiting');
+    ns.release(other);
+    expect(ns.lease(waiting).state).toBe('active');
+  });
+
+  it('those that are over are left alone', () => {
+    const ns = new Namespace().runs('a');
+    const ended = ns.hold('a', leased('doc/x'));
+    ns.release(ended);
+    const past = ns.hold('a', leased('doc/y'));
+    ns.advance(61 * SECOND);
+    ns.putMap(TIED);
+    expect(ns.kinds).toEqual(['conflict_map_put']);
+    expect(ns.lease(past).generation).toBe(1);
+  });
+
+  it('a map that changes nothing for anybody writes one event', () => {
+    const ns = new Namespace().runs('a');
+    ns.hold('a', leased('deployment/eu'));
+    expect(ns.putMap({ ...DOCUMENT }).affected).toEqual([]);
+    expect(ns.kinds).toEqual(['conflict_map_put']);
+  });
+});
+
+describe('pairs of live leases that are now in conflict', () => {
+  const pair = () => {
+    const ns = new Namespace().runs('a', 'b');
+    const older = ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    const newer = ns.hold('b', leased('dns/x'));
+    return { ns, older, newer };
+  };
+
+  it.each([
+    ['an implied entry', TIED],
+    ['a rule that ties them', APART],
+  ])('refuse: the map is refused and nothing changes (%s)', (_, document) => {
+    const { ns, older, newer } = pair();
+    const before = digestOf(ns.state);
+    const pairs = [older.leaseId, newer.leaseId].sort().join('+');
+    expect(() => ns.putMap(document)).toThrow(
+      expect.objectContaining({ reason: 'LIVE_CONFLICT', details: { metadata: { pairs, pair_count: '1' } } }),
+    );
+    expect(digestOf(ns.state)).toBe(before);
+  });
+
+  it.each([
+    ['an implied entry', TIED],
+    ['a rule that ties them', APART],
+  ])('revoke_newer: the newer of a pair ends, by MAP_CHANGED (%s)', (_, document) => {
+    const { ns, older, newer } = pair();
+    const { affected } = ns.putMap(document, 'revoke_newer');
+    expect(ns.lease(newer)).toMatchObject({ state: 'ended', endReason: 'map_changed' });
+    expect(ns.lease(older).state).toBe('active');
+    expect(affected.find((lease) => lease.leaseId === older.leaseId)?.conflictsWith).toEqual([newer.leaseId]);
+    expect(ns.check(newer, {}).results[0]?.reason).toBe('map_changed');
+  });
+
+  it('revoke_newer: of a chain only those that must go', () => {
+    const document: ConflictMapDocument = {
+      ...DOCUMENT,
+      implies: [],
+      conflicts: [{ between: ['doc/1', 'doc/2'] }, { between: ['doc/2', 'doc/3'] }],
+    };
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const leases = ['a', 'b', 'c'].map((runId, index) => ns.hold(runId, leased(`doc/${index + 1}`)));
+    ns.putMap(document, 'revoke_newer');
+    expect(leases.map((lease) => ns.lease(lease).state)).toEqual(['active', 'ended', 'active']);
+  });
+
+  it('keep_until_end: both run to their end, and nobody else gets in between', () => {
+    const { ns, older, newer } = pair();
+    ns.run('c');
+    const { affected } = ns.putMap(APART, 'keep_until_end');
+    expect([ns.lease(older).state, ns.lease(newer).state]).toEqual(['active', 'active']);
+    expect(affected.map((lease) => [lease.leaseId, lease.conflictsWith])).toEqual([
+      [older.leaseId, [newer.leaseId]],
+      [newer.leaseId, [older.leaseId]],
+    ]);
+    ns.release(newer);
+    expect(ns.refused(ns.acquire('b', [leased('dns/x')])).kind).toBe('held');
+  });
+
+  it('leases of one run do not conflict with each other', () => {
+    const ns = new Namespace().runs('a');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('a', leased('dns/x'));
+    ns.putMap(APART);
+    expect(ns.state.mapVersion).toBe(2);
+  });
+
+  it('an expired lease is in nobody’s way', () => {
+    const { ns } = pair();
+    ns.advance(61 * SECOND);
+    ns.putMap(TIED);
+    expect(ns.state.mapVersion).toBe(2);
+  });
+
+  it('what the newer one held is granted to those who waited for it, on the new map', () => {
+    const { ns } = pair();
+    ns.runs('c', 'd');
+    const reader = ns.queue('c', stable('dns/x'));
+    const writer = ns.queue('d', leased('dns/x'));
+    ns.putMap(APART, 'revoke_newer');
+    expect(ns.lease(reader).state).toBe('active');
+    expect(ns.lease(writer).state).toBe('waiting');
+  });
+});
+
+describe('what is only observed (C14)', () => {
+  /** Whoever writes `doc/{id}` touches `obs/{id}`, of which nothing is refused. */
+  const observed: ConflictMapDocument = {
+    ...DOCUMENT,
+    implies: [
+      {
+        when: { pattern: 'doc/{id}', access: 'write' },
+        touches: [{ resource: 'obs/{id}', access: 'write', actions: ['replace'] }],
+      },
+    ],
+  };
+
+  it('is no live conflict: it is recorded on the entry, which takes no lock', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('obs/x'));
+    const lease = ns.hold('b', leased('doc/x'));
+    ns.putMap(observed);
+    const added = ns.lease(lease).entries.find((entry) => entry.resource === 'obs/x');
+    expect(added).toMatchObject({ mode: 'observe', observedRefusal: 'held' });
+    expect(locksIn(ns.state.held).some((line) => line.includes('=obs/x') && line.includes(lease.leaseId))).toBe(false);
+  });
+});
+
+describe('preview', () => {
+  it('tells what a change would hit and whether it would be accepted, and changes nothing', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const one = ns.hold('a', leased('doc/x'));
+    const other = ns.hold('b', leased('dns/x'));
+    const before = digestOf(ns.state);
+    const preview = (onLiveConflict: OnLiveConflict, document = APART) =>
+      previewPutMap(new Decision(overlay(ns.state), ns.now, 'test', ns.bounds), command(document, 99, onLiveConflict));
+    expect(preview('refuse').accepted).toBe(false);
+    expect(preview('refuse').affected.map((lease) => lease.leaseId)).toEqual([one.leaseId, other.leaseId]);
+    expect(preview('keep_until_end').accepted).toBe(true);
+    expect(preview('revoke_newer').affected.map((lease) => lease.ended)).toEqual([false, true]);
+    expect(preview('refuse', DOCUMENT)).toEqual({ accepted: true, affected: [] });
+    expect(digestOf(ns.state)).toBe(before);
+  });
+});

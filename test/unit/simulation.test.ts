@@ -1,0 +1,22 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { type Sabotage, simulate } from '../support/simulation.js';
+
+const STEPS = 150;
+const numbers = fc.array(fc.integer(), { minLength: STEPS, maxLength: STEPS });
+
+describe('sim', () => {
+  it('keeps', () => {
+    const happened = new Map<string, number>();
+    const t = performance.now();
+    fc.assert(
+      fc.property(numbers, (list) => {
+        const world = simulate(list);
+        for (const [k, v] of world.happened) happened.set(k, (happened.get(k) ?? 0) + v);
+      }),
+      { numRuns: Number(process.env['WRIT_SIM_RUNS'] ?? 200) },
+    );
+    console.log(performance.now() - t, [...happened].sort());
+    expect(1).toBe(1);
+  });
+});
