@@ -339,6 +339,7 @@ export class Auditor {
   time: Micros = 0;
   private hash: string;
   private lastToken: Micros = 0;
+  private mapPutAt: Micros = 0;
   /** Pairs that the admin let stand until they end. */
   private readonly excused = new Set<string>();
   private readonly oracle: Oracle;
@@ -367,7 +368,7 @@ export class Auditor {
       if (event.body.kind === 'conflict_map_put') kept = event.body.onLiveConflict === 'keep_until_end';
       this.apply(event, databaseNow);
     }
-    this.exclusive(kept ? before : new Set());
+    this.exclusive(kept ? before : new Set(), databaseNow);
     this.flowing(databaseNow);
   }
 
@@ -427,6 +428,7 @@ export class Auditor {
       }
       case 'conflict_map_put':
         this.oracle.use(body.document as ConflictMapDocument);
+        this.mapPutAt = event.time;
         return;
       case 'lease_queued':
         this.bind(`run:${body.lease.runId}`, body.lease.idempotencyKey, body.lease.leaseId, 'acquire', body.fingerprint);
@@ -514,6 +516,7 @@ export class Auditor {
     promise((lease.expiresAt as Micros) <= (lease.maxExpiresAt as Micros), `P5: ${leaseId} outlives its max hold`);
     promise(this.oracle.missing(now.entries).length === 0, `C3: ${leaseId} lacks ${this.oracle.missing(now.entries)[0]}`);
     this.inTurn(now, time);
+    this.overNobody(now);
     this.leases.set(leaseId, now);
   }
 
@@ -536,6 +539,16 @@ export class Auditor {
     for (const ahead of queue.waitersAhead(asks)) {
       const passed = queue.waitsFor(ahead.runId, lease.runId);
       promise(passed, `P9: ${lease.leaseId} was granted before ${ahead.leaseId}, which waits ahead of it`);
+    }
+  }
+
+  /** P1: the end of what has expired is written before anything is granted over it. */
+  private overNobody(lease: Audited): void {
+    for (const other of this.active) {
+      // What had expired before the map was changed was not expanded anew.
+      if ((other.grantedAt ?? 0) <= this.mapPutAt) continue;
+      if (other.runId === lease.runId || this.oracle.incompatible(lease.entries, other.entries) === '') continue;
+      throw new Violation(`P1: ${lease.leaseId} was granted over ${other.leaseId}, whose end is not written`);
     }
   }
 
@@ -577,12 +590,9 @@ export class Auditor {
     this.leases.set(leaseId, { ...before, state: 'ended' });
   }
 
-  /**
-   * P1, after an append: no two leases of different runs that have not ended are incompatible. (That their ends are
-   * written before anybody is granted over them is part of the promise, so expired ones count as well.)
-   */
-  private exclusive(keptUntilEnd: ReadonlySet<string>): void {
-    const active = this.active;
+  /** P1, after an append: no two live leases of different runs are incompatible. */
+  private exclusive(keptUntilEnd: ReadonlySet<string>, databaseNow: Micros): void {
+    const active = this.active.filter((lease) => overAt(lease) > databaseNow);
     for (const [index, a] of active.entries()) {
       for (const b of active.slice(index + 1)) {
         if (a.runId === b.runId) continue;

@@ -170,7 +170,9 @@ async function underLease(
     return notGranted(error, out, requestId, interrupts);
   }
   const entries = await writeEntriesFile(lease.entries);
-  const env = { ...cli.env, ...leaseVariables(lease, namespace, entries.path) };
+  // The command gets the lease, not the runner's own credentials (least privilege).
+  const { WRIT_TOKEN: _, ...inherited } = cli.env;
+  const env = { ...inherited, ...leaseVariables(lease, namespace, entries.path) };
   try {
     keeper.keep(lease, env);
     return await supervise(out, lease, args, env, options.grace, interrupts);

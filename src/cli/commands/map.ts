@@ -194,7 +194,8 @@ function registerMatrix(map: Command, cli: Cli): void {
           ? out.style('always collide', 'red')
           : pair.canCollide
             ? out.style('can collide', 'yellow')
-            : out.style('never collide', 'green');
+            : // A reason beside "no" says that not every combination could be tried.
+              out.style(pair.because.length > 0 ? 'no collision found' : 'never collide', 'green');
         out.line(`${names}: ${verdict}`);
         for (const reason of pair.because) out.line(`  ${reason}`);
         for (const change of pair.inputChanges) out.line(`  input: ${change}`);

@@ -45,7 +45,7 @@ export function registerWho(program: Command, cli: Cli): void {
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_ACTIVE, 'Nobody holds it.');
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_WAITING, '');
       out.line();
-      if (may.length === 0) out.line('No live run may ask for it.');
+      if (may.length === 0) return out.line('No live run may ask for it.');
       out.table(
         ['MAY ASK', 'STATE', 'PRINCIPAL', 'ACTIONS', 'PURPOSE'],
         may.map(({ run, actions }) => [

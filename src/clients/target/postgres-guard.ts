@@ -10,7 +10,9 @@ export type GuardReason =
   /** Later than the clock by more than an hour: made up. */
   | 'future_token'
   /** Zero, negative or none. */
-  | 'no_token';
+  | 'no_token'
+  /** The marks could not be read, so nothing is decided. */
+  | 'no_mark';
 
 /**
  * The guard refused a token; the transaction it was in can only be rolled back. Says nothing about the current mark.

@@ -3,7 +3,7 @@ import type { ExpandedEntry, WriteSetRequest } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease, LeaseEntry } from '../lease.js';
-import { isPast } from '../lease.js';
+import { endsAt, isPast } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Micros } from '../time.js';
@@ -107,7 +107,11 @@ interface Change {
 function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
   const changes: Change[] = [];
   for (const lease of decision.state.leases.values()) {
-    if (lease.state === 'ended' || (lease.state === 'active' && isPast(lease, decision.now))) continue;
+    if (lease.state === 'ended') continue;
+    if (isPast(lease, decision.now)) {
+      decision.relyOnPast(endsAt(lease));
+      continue;
+    }
     const run = decision.state.runs.get(lease.runId);
     const expanded = expandWriteSet(map, lease.request ?? askedFor(lease), run?.allowed ?? [], decision.bounds);
     if (!expanded.ok) {
