@@ -183,7 +183,11 @@ class ComposedCoordinator implements Coordinator {
       log: this.#log,
       metrics: this.#metrics,
     });
-    await this.#services.start();
+    await this.#services.start().catch((error: unknown) => {
+      // A database that is reached but may not be believed: not durable, its clock behind the log, a standby.
+      const unfit = error instanceof Fault && error.faultClass === 'unavailable';
+      throw unfit ? new StartError(EXIT.database, error.message, error) : error;
+    });
   }
 
   async #openCalls(): Promise<void> {
