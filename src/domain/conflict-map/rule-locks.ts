@@ -19,9 +19,10 @@ import type { ConflictMap, ConflictRule, ConflictSide } from './map.js';
  */
 export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[]): RuleLock[] {
   if (map.conflictIndex.size === 0) return [];
+  // Once per entry, also where entries share a lock: one that only observes takes none, and must not take it along.
   const locks = new Map<string, RuleLock>();
   const take = (key: string, mode: RuleLock['mode'], rule: ConflictRule, entry: number): void => {
-    const id = `${mode}${key}`;
+    const id = `${entry} ${mode}${key}`;
     if (!locks.has(id)) locks.set(id, { key, mode, rule: rule.name, entry });
   };
   for (const [index, entry] of entries.entries()) {

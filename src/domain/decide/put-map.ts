@@ -143,11 +143,11 @@ function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
   const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
   const entries = [...kept, ...added.map((entry) => ({ ...entry, token: 0, observedRefusal: null }))];
   const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
-  const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.mode} ${lock.key}`;
+  const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.entry} ${lock.mode} ${lock.key}`;
   const known = new Set(lease.ruleLocks.map(lockId));
   const addedLocks = writeSet.ruleLocks
-    .filter((lock) => !known.has(lockId(lock)))
-    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }));
+    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }))
+    .filter((lock) => !known.has(lockId(lock)));
   const stricter = kept.some((entry, index) => entry !== lease.entries[index]);
   if (added.length === 0 && addedLocks.length === 0 && !stricter) return null;
   return { entries, ruleLocks: [...lease.ruleLocks, ...addedLocks], added };
