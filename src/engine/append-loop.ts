@@ -1,5 +1,7 @@
+import { type LoadedRecords, NOTHING_LOADED } from '../domain/decide/decision.js';
 import { Fault } from '../domain/fault.js';
-import type { Micros } from '../domain/time.js';
+import { bindingId } from '../domain/state.js';
+import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { type AppendBatch, type AppendResult, type EventRecord, type Gate, StoreError } from '../storage/store.js';
 import { type Command, type Plan, planBatch } from './batch.js';
 import type { EngineOptions } from './options.js';
@@ -9,10 +11,12 @@ import { pause } from './trouble.js';
 
 /** Lost appends in a row after which the namespace is taken exclusively. */
 const LOSSES_BEFORE_EXCLUSIVE = 2;
-/** Attempts at one batch before its callers are told to try again. */
-const MAX_ATTEMPTS = 100;
+/** How long one batch is tried before its callers are told to try again. */
+const PATIENCE: Micros = 8 * SECOND;
 /** How long a lost answer is looked for before the callers are told that it is unknown. */
-const LOOK_FOR: Micros = 10_000_000;
+const LOOK_FOR: Micros = 10 * SECOND;
+/** A clock that was set back is waited for in portions of this. */
+const CLOCK_PAUSE: Micros = 100 * MILLISECOND;
 
 /** What became of one attempt. */
 type Attempt = 'again' | 'lost' | { readonly settled: Plan };
@@ -20,6 +24,10 @@ type Attempt = 'again' | 'lost' | { readonly settled: Plan };
 /** Decides a batch and appends it, again and again until it is settled one way or the other. */
 export class BatchRun {
   private readonly attempted = new Map<string, Plan>();
+  /** One look-up serves all commands of the batch. */
+  private loaded: LoadedRecords = NOTHING_LOADED;
+  private loadedAt = 0;
+  private lastOutcome = 'records had to be looked up';
 
   constructor(
     private readonly log: ReplicaLog,
@@ -32,8 +40,9 @@ export class BatchRun {
   /** The plan by which the commands are to be answered. */
   async settle(): Promise<Plan> {
     let losses = 0;
+    const since = this.options.monotonicNow();
     try {
-      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+      while (this.options.monotonicNow() - since < PATIENCE) {
         const outcome = losses >= LOSSES_BEFORE_EXCLUSIVE ? await this.exclusively() : await this.once();
         if (typeof outcome === 'object') return outcome.settled;
         if (outcome === 'lost') losses += 1;
@@ -44,7 +53,7 @@ export class BatchRun {
     throw new Fault(
       'unavailable',
       'TOO_BUSY',
-      'The append kept losing to other replicas; try again with the same key.',
+      `Nothing was changed: the append did not succeed within ${PATIENCE / SECOND} s (last outcome: ${this.lastOutcome}); try again with the same key.`,
     );
   }
 
@@ -62,6 +71,7 @@ export class BatchRun {
   }
 
   private async once(): Promise<Attempt> {
+    this.dropAged();
     const plan = this.plan();
     if (plan.missing.length > 0) {
       await this.loadFor(plan);
@@ -87,7 +97,19 @@ export class BatchRun {
   }
 
   private async loadFor(plan: Plan): Promise<void> {
-    for (const { command, wanted } of plan.missing) command.loaded = await this.log.load(command.loaded, wanted);
+    if (this.loaded === NOTHING_LOADED) this.loadedAt = this.log.head.revision;
+    this.loaded = await this.log.load(
+      this.loaded,
+      plan.missing.map(({ wanted }) => wanted),
+    );
+    for (const command of this.commands) command.loaded = this.loaded;
+  }
+
+  /** What ended and was forgotten since the look-up must be looked up again. */
+  private dropAged(): void {
+    if (this.loaded === NOTHING_LOADED || this.log.forgottenThrough <= this.loadedAt) return;
+    this.loaded = NOTHING_LOADED;
+    for (const command of this.commands) command.loaded = NOTHING_LOADED;
   }
 
   private remember(plan: Plan, batch: AppendBatch): void {
@@ -97,6 +119,7 @@ export class BatchRun {
 
   private async conclude(plan: Plan, result: AppendResult, sentAt: Micros): Promise<Attempt> {
     if (result.gate !== null) this.log.clock.observe(result.gate.now);
+    this.lastOutcome = result.outcome;
     if (result.outcome !== 'appended') this.options.observer.appendLost(result.outcome);
     switch (result.outcome) {
       case 'appended':
@@ -115,7 +138,8 @@ export class BatchRun {
         await pause(5 + Math.random() * 15);
         return this.followAndFind('again');
       case 'time':
-        await pause(1);
+        // Usually a hair's breadth; a clock that was set back is waited for.
+        await pause(Math.max(1, Math.min(this.log.head.time - result.gate.now, CLOCK_PAUSE) / MILLISECOND));
         return 'again';
       case 'known_keys':
         this.learnKeys(result.keys);
@@ -160,10 +184,10 @@ export class BatchRun {
   }
 
   private learnKeys(keys: Extract<AppendResult, { outcome: 'known_keys' }>['keys']): void {
-    const known = new Map(keys.map((binding) => [`${binding.scope}\n${binding.key}`, binding]));
-    for (const command of this.commands) {
-      command.loaded = { ...command.loaded, keys: new Map([...command.loaded.keys, ...known]) };
-    }
+    const known = keys.map((binding) => [bindingId(binding.scope, binding.key), binding] as const);
+    if (this.loaded === NOTHING_LOADED) this.loadedAt = this.log.head.revision;
+    this.loaded = { ...this.loaded, keys: new Map([...this.loaded.keys, ...known]) };
+    for (const command of this.commands) command.loaded = this.loaded;
   }
 
   /** Decides and appends while nobody else can: for a batch that keeps losing. */

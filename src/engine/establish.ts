@@ -4,6 +4,7 @@ import { Fault } from '../domain/fault.js';
 import { MILLISECOND, SECOND } from '../domain/time.js';
 import type { Gate, Head, Snapshot } from '../storage/store.js';
 import { newCommand, planBatch } from './batch.js';
+import { decodeEvent } from './event-codec.js';
 import { type HistoryVerdict, judgeHistory, type SeenHead } from './history.js';
 import type { EngineOptions } from './options.js';
 import { DatabaseChanged, ReplicaLog } from './replica-log.js';
@@ -69,27 +70,42 @@ function refuseUnfit(gate: Gate, options: EngineOptions): void {
   }
 }
 
-/** The furthest head that this replica or the witness has seen. */
-function furthest(remembered: Head | null, witnessed: SeenHead | null): SeenHead | null {
-  if (remembered === null || remembered.revision === 0) return witnessed;
-  return witnessed === null || witnessed.revision < remembered.revision ? remembered : witnessed;
-}
-
+/**
+ * Judges by every head that was seen before: this replica's own and the witness's. One that the log does
+ * not continue means loss, unless the log has recorded that very loss since: then it says nothing about
+ * the log as it is now.
+ */
 async function judge(
   namespace: string,
   options: EngineOptions,
   snapshot: Snapshot,
   remembered: Head | null,
 ): Promise<HistoryVerdict> {
-  const seen = furthest(remembered, options.witness.read(namespace));
-  const event = seen === null ? null : await options.store.readEvent(namespace, seen.revision);
-  return judgeHistory({
-    recorded: snapshot.recordedIdentity,
-    current: snapshot.gate.identity,
-    failover: options.failover,
-    seen,
-    hashAtSeen: event?.hash ?? null,
-  });
+  const facts = { recorded: snapshot.recordedIdentity, current: snapshot.gate.identity, failover: options.failover };
+  let continued: { seen: SeenHead; hashAtSeen: string } | null = null;
+  for (const seen of [remembered, options.witness.read(namespace)]) {
+    if (seen === null || seen.revision === 0) continue;
+    const hashAtSeen = (await options.store.readEvent(namespace, seen.revision))?.hash ?? null;
+    if (hashAtSeen === seen.hash) continued = { seen, hashAtSeen };
+    else if (!(await lossRecorded(namespace, options, seen))) return judgeHistory({ ...facts, seen, hashAtSeen });
+  }
+  return judgeHistory({ ...facts, ...(continued ?? { seen: null, hashAtSeen: null }) });
+}
+
+/** Most identities looked at, the last ones. */
+const MAX_IDENTITIES = 100;
+
+/** Whether the log branched off before this head and says so: the branch was lost, and every lease of it was ended. */
+async function lossRecorded(namespace: string, options: EngineOptions, seen: SeenHead): Promise<boolean> {
+  const filter = { kinds: ['database_identified'], newestFirst: true, limit: MAX_IDENTITIES };
+  const events = (await options.store.listEvents(namespace, filter)).map(decodeEvent);
+  return events.some(
+    ({ body, time }) =>
+      body.kind === 'database_identified' &&
+      body.lostHistory &&
+      body.continuesFrom.revision < seen.revision &&
+      time > seen.time,
+  );
 }
 
 /** Appends `database_identified`; if somebody else was faster, the caller establishes anew. */

@@ -1,3 +1,4 @@
+import type { Micros } from '../domain/time.js';
 import type { DatabaseIdentity } from '../storage/store.js';
 
 /** How the database fails over, by configuration. */
@@ -7,6 +8,8 @@ export type Failover = 'asynchronous' | 'synchronous';
 export interface SeenHead {
   readonly revision: number;
   readonly hash: string;
+  /** Time of its event: tells a head of a lost branch from one that came after the loss was recorded. */
+  readonly time: Micros;
 }
 
 export interface HistoryFacts {

@@ -1,26 +1,49 @@
 import type { LoadedRecords, NeedsLoad } from '../domain/decide/decision.js';
 import { bindingId } from '../domain/state.js';
-import type { Store } from '../storage/store.js';
+import type { Loaded, Store } from '../storage/store.js';
 
-/** Adds one missing record to what was loaded, and says at which revision the projections were read. */
+/** Adds missing records to what was loaded, one query per kind, and says at which revision the oldest was read. */
 export async function loadMissing(
   store: Store,
   namespace: string,
   before: LoadedRecords,
-  wanted: NeedsLoad['wanted'],
+  wanted: readonly NeedsLoad['wanted'][],
 ): Promise<{ records: LoadedRecords; revision: number }> {
-  if (wanted.leaseId !== undefined) {
-    const { revision, records } = await store.loadLeases(namespace, [wanted.leaseId]);
-    return { revision, records: { ...before, leases: new Map(before.leases).set(wanted.leaseId, records[0] ?? null) } };
-  }
-  if (wanted.runId !== undefined) {
-    const { revision, records } = await store.loadRuns(namespace, [wanted.runId]);
-    return { revision, records: { ...before, runs: new Map(before.runs).set(wanted.runId, records[0] ?? null) } };
-  }
-  if (wanted.key !== undefined) {
-    const { revision, records } = await store.loadKeys(namespace, [wanted.key]);
-    const id = bindingId(wanted.key.scope, wanted.key.key);
-    return { revision, records: { ...before, keys: new Map(before.keys).set(id, records[0] ?? null) } };
-  }
-  throw new Error('a look-up that asks for nothing');
+  const leaseIds = distinct(wanted.flatMap(({ leaseId, leaseIds = [] }) => [leaseId ?? [], leaseIds].flat()));
+  const runIds = distinct(wanted.flatMap(({ runId }) => runId ?? []));
+  const keys = wanted.flatMap(({ key }) => key ?? []);
+  const [leases, runs, bindings] = await Promise.all([
+    leaseIds.length === 0 ? null : store.loadLeases(namespace, leaseIds),
+    runIds.length === 0 ? null : store.loadRuns(namespace, runIds),
+    keys.length === 0 ? null : store.loadKeys(namespace, keys),
+  ]);
+  const revisions = [leases, runs, bindings].flatMap((loaded) => loaded?.revision ?? []);
+  if (revisions.length === 0) throw new Error('a look-up that asks for nothing');
+  const keyIds = keys.map(({ scope, key }) => bindingId(scope, key));
+  return {
+    revision: Math.min(...revisions),
+    records: {
+      leases: withLoaded(before.leases, leaseIds, leases, (lease) => lease.leaseId),
+      runs: withLoaded(before.runs, runIds, runs, (run) => run.runId),
+      keys: withLoaded(before.keys, keyIds, bindings, ({ scope, key }) => bindingId(scope, key)),
+    },
+  };
+}
+
+function distinct(ids: readonly string[]): string[] {
+  return [...new Set(ids)];
+}
+
+/** What was asked for and is not there is known to be missing: null. */
+function withLoaded<T>(
+  before: ReadonlyMap<string, T | null>,
+  asked: readonly string[],
+  loaded: Loaded<T> | null,
+  idOf: (record: T) => string,
+): ReadonlyMap<string, T | null> {
+  if (loaded === null) return before;
+  const after = new Map(before);
+  for (const id of asked) after.set(id, null);
+  for (const record of loaded.records) after.set(idOf(record), record);
+  return after;
 }

@@ -15,6 +15,7 @@ import { pause, toFault } from './trouble.js';
 
 const MAX_LOADS = 100;
 const ESTABLISH_RETRY_MS = 200;
+const FINAL_RETRY_MS = 5_000;
 
 /** An answer and when it was true. */
 export interface Answer<R> {
@@ -132,7 +133,7 @@ export class NamespaceEngine {
         return { value: question(view), revision: log.head.revision, now: view.now };
       } catch (error) {
         if (!(error instanceof NeedsLoad)) throw error;
-        loaded = await this.guarded(() => log.load(loaded, error.wanted));
+        loaded = await this.guarded(() => log.load(loaded, [error.wanted]));
       }
     }
     throw new Fault('unavailable', 'TOO_BUSY', 'The records asked for kept changing; try again.');
@@ -217,7 +218,9 @@ export class NamespaceEngine {
       } catch (error) {
         this.trouble = error instanceof Fault ? error : toFault(error);
         this.options.observer.problem(`namespace ${this.namespace} cannot be loaded yet`, error);
-        if (isFinal(error) || (this.log === null && isUnknownNamespace(error))) throw error;
+        // At the first start they fail loudly; a namespace that worked is tried again, more slowly.
+        if (this.log === null && (isFinal(error) || isUnknownNamespace(error))) throw error;
+        if (isFinal(error)) await pause(FINAL_RETRY_MS);
         await pause(ESTABLISH_RETRY_MS + Math.random() * ESTABLISH_RETRY_MS);
       }
     }
@@ -263,7 +266,7 @@ export class NamespaceEngine {
   }
 }
 
-/** Trying again would meet the same. */
+/** Trying again soon would meet the same. */
 function isFinal(error: unknown): boolean {
   return error instanceof UnknownEvent || (error instanceof StoreError && error.kind === 'bug');
 }

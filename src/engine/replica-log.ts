@@ -49,6 +49,11 @@ export class ReplicaLog {
     return this.replica.head;
   }
 
+  /** Records looked up at an earlier revision may be out of date. */
+  get forgottenThrough(): number {
+    return this.replica.forgottenThrough;
+  }
+
   /** A lower bound of the database clock, never before the last event. */
   estimatedNow(): Micros {
     return Math.max(this.clock.lowerBound(), this.state.time);
@@ -134,8 +139,8 @@ export class ReplicaLog {
     }
   }
 
-  /** Loads a record from the projections, and follows the log at least to where they were read. */
-  async load(before: LoadedRecords, wanted: NeedsLoad['wanted']): Promise<LoadedRecords> {
+  /** Loads records from the projections, and follows the log at least to where they were read. */
+  async load(before: LoadedRecords, wanted: readonly NeedsLoad['wanted'][]): Promise<LoadedRecords> {
     const { records, revision } = await loadMissing(this.options.store, this.namespace, before, wanted);
     await this.follow(revision);
     // What ended and was forgotten since the look-up must be looked up again.

@@ -5,6 +5,7 @@ import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { createNamespace } from './establish.js';
 import { NamespaceEngine } from './namespace-engine.js';
 import type { EngineOptions } from './options.js';
+import { pause } from './trouble.js';
 
 /** A replica whose last committed heartbeat is older than this denies. */
 const HEARTBEAT_MAX_AGE: Micros = 2 * SECOND;
@@ -14,6 +15,11 @@ const ATTACH_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_RUNS = 200;
 const NAMESPACES_PAGE = 1_000;
+const DEFAULT_NAMESPACE = 'default';
+/** Namespaces that other replicas created are found this often, without a hint. */
+const OPEN_EVERY_MS = 5_000;
+/** How long a call waits for a namespace that is being loaded. */
+const OPEN_WAIT_MS = 2_000;
 /** Most attachments that one command extends. */
 const ATTACH_CHUNK = 500;
 
@@ -26,7 +32,7 @@ export interface ReplicaOptions extends Omit<EngineOptions, 'alive'> {
 /** One coordinator process: its namespaces, and the work that goes on without being asked for. */
 export class Replica {
   private readonly engines = new Map<string, NamespaceEngine>();
-  private readonly opening = new Map<string, Promise<NamespaceEngine>>();
+  private readonly beginnings = new Map<string, { engine: NamespaceEngine; started: Promise<void> }>();
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly attachments = new Map<string, Map<string, number>>();
   private heartbeatAt: Micros = Number.NEGATIVE_INFINITY;
@@ -47,15 +53,18 @@ export class Replica {
     this.every(SWEEP_EVERY_MS, () => this.sweep());
     this.every(ATTACH_EVERY_MS, () => this.extendAttachments());
     this.every(PURGE_EVERY_MS, () => this.purge());
-    this.unsubscribe = this.options.store.onAppended(
-      (namespace) =>
-        void this.engines
-          .get(namespace)
-          ?.refresh()
-          .catch(() => undefined),
-    );
-    await createNamespace('default', 'system', this.engineOptions);
+    this.unsubscribe = this.options.store.onAppended((namespace) => this.hinted(namespace));
+    await createNamespace(DEFAULT_NAMESPACE, 'system', this.engineOptions);
+    await this.begin(DEFAULT_NAMESPACE).started;
+    this.every(OPEN_EVERY_MS, () => this.openAll());
     await this.openAll();
+  }
+
+  /** Another replica has written: follow, or begin to. */
+  private hinted(namespace: string): void {
+    const engine = this.engines.get(namespace);
+    const work = engine === undefined ? this.open(namespace) : engine.refresh();
+    void work.catch(() => undefined);
   }
 
   async stop(): Promise<void> {
@@ -66,34 +75,46 @@ export class Replica {
     await this.options.witness.close();
   }
 
-  /** Every namespace is followed from the start, so that this replica's witness knows how far each log went. */
+  /**
+   * Every namespace is followed, whoever created it: this replica's witness knows how far each log went, and its sweeps
+   * go on when others die. One that is in trouble holds up no other.
+   */
   private async openAll(): Promise<void> {
     for (let after = ''; ; ) {
       const names = await this.options.store.listNamespaces(after, NAMESPACES_PAGE);
-      for (const name of names) await this.open(name);
+      for (const name of names) if (!this.engines.has(name)) void this.open(name).catch(() => undefined);
       const last = names[names.length - 1];
       if (last === undefined || names.length < NAMESPACES_PAGE) return;
       after = last;
     }
   }
 
-  /** The engine of a namespace, loaded when it is asked for first; rejects when there is no such namespace. */
-  open(namespace: string): Promise<NamespaceEngine> {
-    const engine = this.engines.get(namespace);
-    if (engine !== undefined) return Promise.resolve(engine);
-    let opening = this.opening.get(namespace);
-    if (opening === undefined) {
-      opening = this.load(namespace).finally(() => this.opening.delete(namespace));
-      this.opening.set(namespace, opening);
-    }
-    return opening;
+  /**
+   * The engine of a namespace, loaded when it is asked for first. Rejects when there is no such namespace; one that
+   * cannot be loaded in a moment is returned as it is, and refuses until it is.
+   */
+  async open(namespace: string): Promise<NamespaceEngine> {
+    const known = this.engines.get(namespace);
+    if (known?.notReady === null) return known;
+    const { engine, started } = this.begin(namespace);
+    await Promise.race([started, pause(OPEN_WAIT_MS)]);
+    return engine;
   }
 
-  private async load(namespace: string): Promise<NamespaceEngine> {
-    const engine = new NamespaceEngine(namespace, this.engineOptions);
-    await engine.start();
-    this.engines.set(namespace, engine);
-    return engine;
+  private begin(namespace: string): { engine: NamespaceEngine; started: Promise<void> } {
+    let beginning = this.beginnings.get(namespace);
+    if (beginning === undefined) {
+      const engine = new NamespaceEngine(namespace, this.engineOptions);
+      this.engines.set(namespace, engine);
+      const started = engine.start();
+      beginning = { engine, started };
+      this.beginnings.set(namespace, beginning);
+      started.catch(() => {
+        this.engines.delete(namespace);
+        this.beginnings.delete(namespace);
+      });
+    }
+    return beginning;
   }
 
   async create(namespace: string, actor: string): Promise<boolean> {
@@ -105,14 +126,18 @@ export class Replica {
     return [...this.engines.values()];
   }
 
-  /** Why this replica cannot decide; empty when it can. */
+  /**
+   * Why this replica should be sent no calls; empty when it can decide. Another namespace in trouble refuses for itself
+   * and does not take the rest along.
+   */
   reasonsNotReady(): string[] {
     const reasons: string[] = [];
-    if (!this.alive())
+    if (!this.alive()) {
       reasons.push('the heartbeat could not be written lately: is the database reachable and writable?');
-    if (this.engines.size === 0) reasons.push('no namespace is loaded yet');
-    for (const engine of this.engines.values())
-      if (engine.notReady !== null) reasons.push(`${engine.namespace}: ${engine.notReady.message}`);
+    }
+    const trouble = this.engines.get(DEFAULT_NAMESPACE)?.notReady;
+    if (trouble === undefined) reasons.push('the default namespace is not loaded yet');
+    else if (trouble !== null) reasons.push(`${DEFAULT_NAMESPACE}: ${trouble.message}`);
     return reasons;
   }
 

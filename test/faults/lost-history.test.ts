@@ -86,8 +86,8 @@ async function expectLost(
   expect(after.entries[0]?.token).toBeGreaterThan(before.token);
 }
 
-async function hold(on: TestReplica): Promise<{ leaseId: string; runId: string; token: number }> {
-  const lease = await granted(on.api, await createRun(on.api), [write('item/a', 'set')], { ttl: 300 * SECOND });
+async function hold(on: TestReplica, item = 'item/a'): Promise<{ leaseId: string; runId: string; token: number }> {
+  const lease = await granted(on.api, await createRun(on.api), [write(item, 'set')], { ttl: 300 * SECOND });
   return { leaseId: lease.leaseId, runId: lease.runId, token: lease.entries[0]?.token ?? 0 };
 }
 
@@ -198,6 +198,52 @@ test('a standby promoted after losing the last commits, noticed by a replica tha
   );
   await expectLost(running, kept, true);
   expect((await check(running.api, lost)).reason).toBe('unknown_lease');
+});
+
+test('a loss is dealt with once: a replica that was away, or went through it too, ends nothing again', async () => {
+  server = await startPrivatePostgres();
+  const [near, away] = [await makeTestDirectory('witness'), await makeTestDirectory('away')];
+  const copy = await makeTestDirectory('copy');
+  const first = await replica(server.url, near);
+  await putMap(first.api, SIMPLE_MAP);
+  await stopServer(server);
+  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await server.restart();
+  // Both see what will be lost; the second one is away while it is.
+  const second = await replica(server.url, away);
+  await eventually(
+    () => hold(first, 'item/b').catch(() => null),
+    (seen) => seen !== null,
+  );
+  await second.api.listRuns(as('operator'), { states: [], page: { size: 1, token: '' } });
+  await replicas.pop()?.stop();
+  await stopServer(server);
+  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
+  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await server.restart();
+  const lease = await eventually(
+    () =>
+      createRun(first.api)
+        .then((run) => granted(first.api, run, [write('item/a', 'set')], { ttl: 300 * SECOND }))
+        .catch(() => null),
+    (seen) => seen !== null,
+    30_000,
+  );
+  const again = await replica(server.url, away);
+  if (lease === null) throw new Error('not granted');
+  expect((await check(again.api, lease)).reason).toBe('ok');
+  expect((await check(first.api, lease)).reason).toBe('ok');
+  const { items } = await again.api.listEvents(as('auditor'), {
+    runId: '',
+    leaseId: '',
+    resource: '',
+    kinds: ['database_identified'],
+    requestId: '',
+    afterRevision: 0,
+    newestFirst: false,
+    page: { size: 100, token: '' },
+  });
+  expect(items.filter((event) => event.body.includes('"lostHistory":true'))).toHaveLength(1);
 });
 
 /** Stops the server and leaves its directory: `stop` of the support removes it. */

@@ -137,6 +137,8 @@ export type Sabotage =
 export interface SimulationOptions {
   readonly replicas?: number;
   readonly sabotage?: Sabotage;
+  /** False: circles of waiting runs are let pass. */
+  readonly checksDeadlocks?: boolean;
 }
 
 // ------------------------------------------------------------------------------------------------------ the database
@@ -526,6 +528,7 @@ export class Simulation {
       UNIVERSE,
       { genesisHash: GENESIS_HASH, hashOf: hashEvent, eventOf: decodeEvent },
       MAX_SKEW,
+      options.checksDeadlocks ?? true,
     );
     this.create();
     for (let index = 0; index < (options.replicas ?? 3); index += 1) {
@@ -541,8 +544,8 @@ export class Simulation {
     this.steps += 1;
     this.draw = new Draw(number);
     const what = this.draw.int(100);
-    if (what < 80) this.call();
-    else if (what < 90) this.passTime();
+    if (what < 85) this.call();
+    else if (what < 92) this.passTime();
     else this.disturb();
     for (let moves = this.draw.int(6); moves > 0; moves -= 1) this.move();
     this.pass(this.draw.int(60) * MILLISECOND);
@@ -577,9 +580,9 @@ export class Simulation {
 
   private pass(time: Micros): void {
     this.database.now += time;
-    // Replicas' clocks run on their own, a little slower than the database's, or, when told so, faster.
-    const ahead = this.options.sabotage === 'unproven_times' ? 12 : 0;
-    this.monotonic += Math.floor((time * (9 + ahead + this.draw.int(2))) / 10);
+    // Replicas' clocks run on their own, now a little slower than the database's, now a little faster.
+    const ahead = this.options.sabotage === 'unproven_times' ? 20 : 0;
+    this.monotonic += Math.floor((time * (18 + ahead + this.draw.int(4))) / 20);
   }
 
   /** Seconds go by, or the database clock steps forward and nobody else notices. */
@@ -716,6 +719,9 @@ export class Simulation {
       case 2:
         this.keepAttached(replica);
         return;
+      case 3:
+        this.hangUp(replica);
+        return;
       default:
         replica.step();
     }
@@ -732,6 +738,14 @@ export class Simulation {
       attached: true,
     }));
     this.background(replica, (decision) => decideAttach(decision, attachments));
+  }
+
+  /** A client has gone, or its call was answered `waiting`: it will call again, or not. */
+  private hangUp(replica: SimReplica): void {
+    const [leaseId, attachment] = this.draw.pick([...replica.attachments]) ?? [];
+    if (leaseId === undefined || attachment === undefined) return;
+    replica.attachments.delete(leaseId);
+    this.background(replica, (decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }]));
   }
 
   private disturb(): void {
@@ -828,19 +842,21 @@ export class Simulation {
 
   /** A client calls some replica. A paused one takes the call, and does nothing about it. */
   private call(): void {
-    const worker = this.draw.pick(this.workers);
+    const working = this.workers.filter((worker) => this.auditor.runs.get(worker.runId)?.ended === false);
+    const worker = this.draw.pick(this.draw.chance(90) ? working : this.workers);
     const replica = this.draw.pick(this.replicas);
-    if (worker === undefined || replica === undefined) return;
+    if (replica === undefined) return;
     const what = this.draw.int(100);
-    if (what < 42) this.acquire(worker, replica);
-    else if (what < 54) this.renew(worker, replica);
+    if (worker === undefined || what >= 97) {
+      if (working.length < 5) this.createRun((5 + this.draw.int(90)) * SECOND);
+    } else if (what < 45) this.acquire(worker, replica);
+    else if (what < 58) this.renew(worker, replica);
     else if (what < 68) this.release(worker, replica);
-    else if (what < 88) this.check(worker, replica);
-    else if (what < 91) this.revoke(replica);
+    else if (what < 90) this.check(worker, replica);
+    else if (what < 92) this.revoke(replica);
     else if (what < 93) this.stop(worker, this.draw.chance(50), replica);
     else if (what < 95) this.update(worker, replica);
-    else if (what < 97) this.changeMap(replica);
-    else if (this.workers.length < 6) this.createRun((5 + this.draw.int(60)) * SECOND);
+    else this.changeMap(replica);
   }
 
   private createRun(authority: Micros): void {
@@ -966,8 +982,11 @@ export class Simulation {
     expectPromise(known?.grantedAt == null, `P6: the key ${key} was granted, but its retry was refused as ${kind}`);
   }
 
+  /** One that the worker was told of, mostly one that it may think live. */
   private someLease(worker: Worker): Lease | undefined {
-    return this.draw.pick([...worker.told.values()].slice(-6));
+    const told = [...worker.told.values()];
+    const live = told.filter((lease) => this.auditor.isLive(lease.leaseId, this.database.now));
+    return this.draw.pick(live.length > 0 && this.draw.chance(75) ? live : told.slice(-6));
   }
 
   private renew(worker: Worker, replica: SimReplica): void {
@@ -1045,7 +1064,7 @@ export class Simulation {
   }
 
   private update(worker: Worker, replica: SimReplica): void {
-    const state = this.draw.pick(['active', 'blocked', 'active', 'finished'] as const) ?? 'active';
+    const state = this.draw.pick(['active', 'active', 'active', 'waiting_for_input', 'blocked', 'finished'] as const) ?? 'active';
     const key = this.fresh('update');
     const command = {
       principal: worker.principal,

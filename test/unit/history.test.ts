@@ -3,7 +3,7 @@ import { type HistoryFacts, judgeHistory, sameIdentity } from '../../src/engine/
 import type { DatabaseIdentity } from '../../src/storage/store.js';
 import { IDENTITY } from '../support/domain.js';
 
-const seen = { revision: 41, hash: 'aa' };
+const seen = { revision: 41, hash: 'aa', time: 1 };
 
 /** A database that is as it was, with a witness that agrees. */
 function facts(changes: Partial<HistoryFacts> = {}, identity: Partial<DatabaseIdentity> = {}): HistoryFacts {

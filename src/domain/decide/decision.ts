@@ -3,7 +3,7 @@ import { evolve } from '../evolve.js';
 import type { KeyBinding } from '../key-binding.js';
 import type { Lease } from '../lease.js';
 import type { Run } from '../run.js';
-import { bindingId, type Overlay, type State } from '../state.js';
+import { bindingId, type Overlay, overlay, type State } from '../state.js';
 import type { Micros } from '../time.js';
 
 /** Bounds of one namespace (design: leases), each refused by name. */
@@ -33,6 +33,8 @@ export class NeedsLoad extends Error {
       readonly leaseId?: string;
       readonly runId?: string;
       readonly key?: { scope: string; key: string };
+      /** All that a command with many leases will ask for: looked up together. */
+      readonly leaseIds?: readonly string[];
     },
   ) {
     super('a record must be loaded before this can be decided');
@@ -77,6 +79,18 @@ export class View<S extends State = State> {
     const loaded = this.loaded.leases.get(leaseId);
     if (loaded === undefined) throw new NeedsLoad({ leaseId });
     return loaded ?? undefined;
+  }
+
+  /** Asks for all leases that are not known at once, so that a command about many costs one look-up. */
+  needLeases(leaseIds: readonly string[]): void {
+    const unknown = leaseIds.filter((id) => this.state.leases.get(id) === undefined && !this.loaded.leases.has(id));
+    const [leaseId] = unknown;
+    if (leaseId !== undefined) throw new NeedsLoad({ leaseId, leaseIds: unknown });
+  }
+
+  /** A decision on an overlay that is thrown away: what a command would do now. */
+  preview(actor: string, bounds: Bounds): Decision {
+    return new Decision(overlay(this.state), this.now, actor, bounds, this.loaded);
   }
 
   protected boundKey(scope: string, key: string): KeyBinding | undefined {

@@ -28,6 +28,7 @@ export interface RenewDecision {
 export function decideRenew(decision: Decision, command: RenewCommand): RenewDecision[] {
   const run = ownRun(decision, command.runId, command.principal);
   const stopped = runRefusal(run, decision.now, 'renew');
+  decision.needLeases(command.renewals.map(({ leaseId }) => leaseId));
   const renewed = new Map<string, Renewed>();
   const past: Lease[] = [];
   const results = command.renewals.map((wanted): RenewDecision => {
