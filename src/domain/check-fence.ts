@@ -37,7 +37,7 @@ export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVer
 function verdictOn(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite): WriteVerdict {
   const path = facts.pathOf(write.resource);
   const reason = reasonFor(facts, whole, write, path);
-  const observedOnly = reason !== 'ok' && path !== null && facts.observes(path);
+  const observedOnly = reason !== 'ok' && reason !== 'future_token' && path !== null && facts.observes(path);
   return { allowed: reason === 'ok' || observedOnly, reason, message: messageOf(reason, write, facts), observedOnly };
 }
 

@@ -18,6 +18,20 @@ const LOOK_FOR: Micros = 10 * SECOND;
 /** A clock that was set back is waited for in portions of this. */
 const CLOCK_PAUSE: Micros = 100 * MILLISECOND;
 
+/** Of event bodies in one append; a single command is bounded by the size of a request. */
+const MAX_BATCH_BYTES = 8 * 1_048_576;
+
+/** The batch is to be decided in two halves. */
+export class BatchTooLarge extends Error {
+  override readonly name = 'BatchTooLarge';
+}
+
+function bytesOf(batch: AppendBatch): number {
+  let bytes = 0;
+  for (const event of batch.events) bytes += event.body.length;
+  return bytes;
+}
+
 /** What became of one attempt. */
 type Attempt = 'again' | 'lost' | { readonly settled: Plan };
 
@@ -78,6 +92,7 @@ export class BatchRun {
       return 'again';
     }
     if (plan.batch === null) return this.unchanged(plan);
+    if (this.commands.length > 1 && bytesOf(plan.batch) > MAX_BATCH_BYTES) throw new BatchTooLarge();
     this.remember(plan, plan.batch);
     const sentAt = this.options.monotonicNow();
     try {

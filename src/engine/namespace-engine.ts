@@ -3,7 +3,7 @@ import { Fault } from '../domain/fault.js';
 import { emptyState, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
 import { type Head, StoreError } from '../storage/store.js';
-import { BatchRun } from './append-loop.js';
+import { BatchRun, BatchTooLarge } from './append-loop.js';
 import { type Command, newCommand, type Plan } from './batch.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
@@ -248,13 +248,14 @@ export class NamespaceEngine {
     return this.queue.splice(0, count);
   }
 
-  /** Bad data fails only the command that brought it: the batch is halved until it stands alone. */
+  /** Bad data fails only the command that brought it: the batch is halved until it stands alone; so is one too large. */
   private async runBatch(commands: readonly Command[]): Promise<void> {
     try {
       const run = new BatchRun(this.usable(), this.options, commands, async () => void (await this.confirm()));
       answerAll(commands, await run.settle());
     } catch (error) {
-      if (error instanceof StoreError && error.kind === 'bad_data' && commands.length > 1) {
+      const parted = error instanceof BatchTooLarge || (error instanceof StoreError && error.kind === 'bad_data');
+      if (parted && commands.length > 1) {
         const half = Math.ceil(commands.length / 2);
         await this.runBatch(commands.slice(0, half));
         await this.runBatch(commands.slice(half));

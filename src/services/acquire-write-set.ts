@@ -7,11 +7,10 @@ import {
   previewAcquire,
 } from '../domain/decide/acquire.js';
 import { endedWaiting } from '../domain/decide/acquire-refusals.js';
-import { Decision } from '../domain/decide/decision.js';
+import type { View } from '../domain/decide/decision.js';
 import { runNotFound } from '../domain/decide/run-guard.js';
 import type { Lease } from '../domain/lease.js';
 import type { Refusal } from '../domain/refusal.js';
-import { overlay } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { AcquireInput, AcquireOutcome, At, CallContext, WaitingPlace } from './api.js';
@@ -128,21 +127,21 @@ function settled(
 async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string): Promise<At<AcquireOutcome>> {
   return engine.read((view): AcquireOutcome => {
     const lease = view.lease(leaseId);
-    if (lease?.state === 'waiting') return { kind: 'waiting', waiting: placeOf(engine, lease, view.now, deps) };
+    if (lease?.state === 'waiting') return { kind: 'waiting', waiting: placeOf(view, lease, deps) };
     if (lease !== undefined && lease.grantedAt !== null) return { kind: 'lease', lease };
     return { kind: 'refusal', refusal: endedWaiting(lease) };
   });
 }
 
-function placeOf(engine: NamespaceEngine, lease: Lease, now: Micros, deps: Deps): WaitingPlace {
-  const decision = new Decision(overlay(engine.state), now, 'system', deps.bounds);
+function placeOf(view: View, lease: Lease, deps: Deps): WaitingPlace {
+  const decision = view.preview('system', deps.bounds);
   const { refusal, ahead } = describeWaiting(decision, lease);
   return {
     leaseId: lease.leaseId,
     place: ahead + 1,
     refusal,
     callAgainWithin: ATTACHED_FOR,
-    waitsUntil: lease.waiting?.waitsUntil ?? now,
+    waitsUntil: lease.waiting?.waitsUntil ?? view.now,
   };
 }
 
@@ -159,7 +158,7 @@ export async function previewWriteSet(
     const run = view.run(input.runId);
     if (run === undefined || (run.principal !== context.principal.name && !asOperator)) throw runNotFound(input.runId);
     const command = { ...toCommand(context, input), principal: run.principal };
-    const decision = new Decision(overlay(view.state), view.now, context.principal.name, deps.bounds);
+    const decision = view.preview(context.principal.name, deps.bounds);
     return previewAcquire(decision, command);
   });
 }

@@ -5,10 +5,8 @@ import {
   kindOf,
   taskMatrix,
 } from '../domain/conflict-map/index.js';
-import { Decision } from '../domain/decide/decision.js';
 import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
 import { Fault, invalidArgument } from '../domain/fault.js';
-import { overlay } from '../domain/state.js';
 import type { MapVersion, UnmatchedResource } from '../storage/store.js';
 import type {
   AffectedLease,
@@ -144,7 +142,7 @@ export async function previewConflictMap(
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     if (document === undefined || map === undefined) return { accepted: false, problems, affected: [] };
-    const decision = new Decision(overlay(view.state), view.now, context.principal.name, deps.bounds);
+    const decision = view.preview(context.principal.name, deps.bounds);
     const command = {
       text: input.document,
       document,

@@ -3,7 +3,7 @@ import type { Allowance } from '../domain/entry.js';
 import { parsePattern } from '../domain/pattern.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import type { At, CallContext, CreateRunInput, RunView } from './api.js';
-import { type Deps, engineOf, fingerprint, randomId } from './deps.js';
+import { type Deps, engineOf, fingerprint, randomId, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 import { runView } from './run-view.js';
 
@@ -21,7 +21,7 @@ export async function createRun(deps: Deps, context: CallContext, input: CreateR
     principal: context.principal.name,
     freshRunId: randomId(),
     fingerprint: fingerprint(request),
-    requestIds: [],
+    requestIds: requestIds(context.requestId),
   };
   return engine.submit(context.principal.name, (decision) => {
     const { runId } = decideCreateRun(decision, command);

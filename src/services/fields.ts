@@ -23,7 +23,7 @@ export class FieldChecks {
       this.reject(field, 'must not contain control characters or half of a surrogate pair');
   }
 
-  /** Names made of printable ASCII: idempotency keys, request ids. */
+  /** Names made of printable ASCII: idempotency keys, request ids; also ids as callers present them, which may be of nothing. */
   printable(field: string, value: string, required: boolean): void {
     if (value === '' && !required) return;
     if (!PRINTABLE.test(value)) this.reject(field, 'must be 1 to 128 printable ASCII characters');
@@ -54,10 +54,16 @@ export class FieldChecks {
     else request.entries.forEach((entry, index) => this.entry(`${field}entries[${index}]`, entry));
     if (request.task !== null) {
       this.text(`${field}task.name`, request.task.name, 128, true);
-      for (const [name, value] of Object.entries(request.task.parameters))
-        this.text(`${field}task.parameters[${name}]`, value, 1_024);
+      this.parameters(`${field}task.parameters`, Object.entries(request.task.parameters));
     }
     if (request.resourceSet !== null) this.text(`${field}resource_set`, request.resourceSet, 128);
+  }
+
+  private parameters(field: string, parameters: readonly (readonly [string, string])[]): void {
+    if (parameters.length > MAX_PARAMETERS) this.reject(field, `must be at most ${MAX_PARAMETERS}`);
+    else if (!parameters.every(([name]) => PARAMETER.test(name)))
+      this.reject(field, 'names must be 1 to 64 letters, digits and any of _ -, beginning with a letter or _');
+    else for (const [name, value] of parameters) this.text(`${field}[${name}]`, value, 1_024);
   }
 
   private entry(field: string, entry: RequestedEntry): void {
@@ -79,6 +85,9 @@ const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/
 const PRINTABLE = /^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$/;
 const ID = /^[0-9a-f]{32}$/;
 const ACTION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
+const MAX_PARAMETERS = 64;
+/** As conflict maps declare them. */
+const PARAMETER = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const NAMESPACE = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** Empty means "default". */

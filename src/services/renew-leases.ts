@@ -16,7 +16,7 @@ export async function renewLeases(
   const ids = new Set<string>();
   input.renewals.forEach((renewal, index) => {
     const field = `renewals[${index}]`;
-    if (renewal.leaseId === '') checks.reject(`${field}.lease_id`, 'is required');
+    checks.printable(`${field}.lease_id`, renewal.leaseId, true);
     if (ids.has(renewal.leaseId)) checks.reject(`${field}.lease_id`, 'is in the request twice');
     ids.add(renewal.leaseId);
     if (renewal.ttl !== null) checks.between(`${field}.ttl`, renewal.ttl, 1 * SECOND, 3_600 * SECOND);

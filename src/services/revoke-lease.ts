@@ -12,7 +12,7 @@ export async function revokeLease(
   input: { leaseId: string; reason: string },
 ): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>> {
   const checks = new FieldChecks();
-  if (input.leaseId === '') checks.reject('lease_id', 'is required');
+  checks.printable('lease_id', input.leaseId, true);
   checks.text('reason', input.reason, 1_024, true);
   checks.done();
   const engine = await engineOf(deps, context);

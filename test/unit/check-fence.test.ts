@@ -130,6 +130,16 @@ describe('every reason', () => {
     expect(one(ns, lease, { token: ns.now + MAX_SKEW })).toBe('stale_token');
   });
 
+  it('future_token is denied even where the kind only observes: it is forged, or history was lost (P2, C14)', () => {
+    const ns = new Namespace().runs('a');
+    const lease = ns.hold('a', leased('obs/x'));
+    expect(ns.check(lease, { token: ns.now + MAX_SKEW + 1 })).toMatchObject({
+      allowed: false,
+      validFor: null,
+      results: [{ allowed: false, reason: 'future_token', observedOnly: false }],
+    });
+  });
+
   it('run_stopped while its leases are not yet ended one by one', () => {
     const ns = new Namespace().runs('a');
     const lease = ns.hold('a', leased('doc/x'));

@@ -14,7 +14,7 @@ describe('sim', () => {
         const world = simulate(list, { checksDeadlocks: false });
         for (const [k, v] of world.happened) happened.set(k, (happened.get(k) ?? 0) + v);
       }),
-      { numRuns: Number(process.env['WRIT_SIM_RUNS'] ?? 200) },
+      { numRuns: Number(process.env['WRIT_SIM_RUNS'] ?? 200), endOnFailure: true },
     );
     console.log(performance.now() - t, [...happened].sort());
     expect(1).toBe(1);

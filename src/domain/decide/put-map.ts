@@ -244,8 +244,13 @@ function versionConflict(current: number, expected: number): Fault {
   );
 }
 
+/** Enough of a lease id to find it by; the whole would let its reader present the lease. */
+function shown(leaseId: string): string {
+  return leaseId.slice(0, 8);
+}
+
 function liveConflict(conflicts: ReadonlyMap<string, ReadonlySet<string>>): Fault {
-  const pairs = [...conflicts].flatMap(([a, others]) => [...others].filter((b) => a < b).map((b) => `${a}+${b}`));
+  const pairs = [...conflicts].flatMap(([a, others]) => [...others].filter((b) => a < b).map((b) => `${shown(a)}+${shown(b)}`));
   return new Fault(
     'failed_precondition',
     'LIVE_CONFLICT',
