@@ -201,8 +201,14 @@ export interface Store {
   loadRuns(namespace: string, runIds: readonly string[]): Promise<Loaded<Run>>;
   loadKeys(namespace: string, keys: readonly { scope: string; key: string }[]): Promise<Loaded<KeyBinding>>;
   /** Ended and live ones, by id order after `afterId`. */
-  listLeases(namespace: string, filter: { runId?: string; states?: readonly string[]; afterId?: string; limit: number }): Promise<Lease[]>;
-  listRuns(namespace: string, filter: { principal?: string; states?: readonly string[]; afterId?: string; limit: number }): Promise<Run[]>;
+  listLeases(
+    namespace: string,
+    filter: { runId?: string; states?: readonly string[]; afterId?: string; limit: number },
+  ): Promise<Lease[]>;
+  listRuns(
+    namespace: string,
+    filter: { principal?: string; states?: readonly string[]; afterId?: string; limit: number },
+  ): Promise<Run[]>;
   listEvents(namespace: string, filter: EventFilter): Promise<EventRecord[]>;
   listNamespaces(after: string, limit: number): Promise<string[]>;
   readMapVersion(namespace: string, version: number): Promise<MapVersion | null>;

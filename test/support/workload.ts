@@ -27,7 +27,12 @@ export async function newRun(client: WritClient): Promise<string> {
   return run?.runId ?? '';
 }
 
-export const setEntry = (resource: string) => ({ resource, access: Access.ACCESS_WRITE, scope: Scope.SCOPE_EXACT, actions: ['set'] });
+export const setEntry = (resource: string) => ({
+  resource,
+  access: Access.ACCESS_WRITE,
+  scope: Scope.SCOPE_EXACT,
+  actions: ['set'],
+});
 
 /** What a client was told, to be held against what is there after the crash. */
 export interface Acknowledged {
@@ -42,16 +47,33 @@ export interface Acknowledged {
 }
 
 /** Acquires and releases as fast as it is answered, until the signal; remembers everything acknowledged. */
-export async function acquireAndRelease(client: WritClient, runId: string, prefix: string, signal: AbortSignal): Promise<Acknowledged[]> {
+export async function acquireAndRelease(
+  client: WritClient,
+  runId: string,
+  prefix: string,
+  signal: AbortSignal,
+): Promise<Acknowledged[]> {
   const told: Acknowledged[] = [];
   for (let i = 0; !signal.aborted; i += 1) {
     const key = randomUUID();
     const resource = `item/${prefix}/${i}`;
     try {
-      const { outcome } = await client.lease.acquireWriteSet({ runId, entries: [setEntry(resource)], idempotencyKey: key });
+      const { outcome } = await client.lease.acquireWriteSet({
+        runId,
+        entries: [setEntry(resource)],
+        idempotencyKey: key,
+      });
       if (outcome?.$case !== 'lease') continue;
       const { leaseId, entries } = outcome.value;
-      const one: Acknowledged = { runId, key, leaseId, resource, token: entries[0]?.fencingToken ?? 0n, released: false, doubtful: false };
+      const one: Acknowledged = {
+        runId,
+        key,
+        leaseId,
+        resource,
+        token: entries[0]?.fencingToken ?? 0n,
+        released: false,
+        doubtful: false,
+      };
       told.push(one);
       if (i % 2 === 0) continue;
       one.doubtful = true;
@@ -73,7 +95,10 @@ export async function lostOf(operator: WritClient, told: readonly Acknowledged[]
     const token = lease?.entries[0]?.fencingToken;
     const expected = one.released ? LeaseState.LEASE_STATE_ENDED : LeaseState.LEASE_STATE_ACTIVE;
     const stateOk = one.doubtful || lease?.state === expected;
-    if (!stateOk || token !== one.token) lost.push(`${one.resource}: acknowledged ${JSON.stringify({ ...one, token: String(one.token) })}, found ${lease?.state} ${token}`);
+    if (!stateOk || token !== one.token)
+      lost.push(
+        `${one.resource}: acknowledged ${JSON.stringify({ ...one, token: String(one.token) })}, found ${lease?.state} ${token}`,
+      );
   }
   return lost;
 }
