@@ -12,6 +12,7 @@ import { ReadIndex } from './read-index.js';
 import { DatabaseChanged, type ReplicaLog } from './replica-log.js';
 import { GENESIS, LogForked } from './replica-state.js';
 import { pause, toFault } from './trouble.js';
+import { WaitingCalls } from './waiting-calls.js';
 
 const MAX_LOADS = 100;
 const ESTABLISH_RETRY_MS = 200;
@@ -49,7 +50,7 @@ export class NamespaceEngine {
   private confirmedHead = 0;
   private confirmedAt: Micros = Number.NEGATIVE_INFINITY;
   private readonly readIndex: ReadIndex;
-  private readonly listeners = new Set<() => void>();
+  private readonly waitingCalls = new WaitingCalls(this);
   private readonly nothing: State;
 
   constructor(
@@ -104,10 +105,9 @@ export class NamespaceEngine {
     return this.log?.estimatedNow() ?? 0;
   }
 
-  /** Calls back after every change of the acknowledged state. */
-  onChange(listener: () => void): () => void {
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
+  /** Calls back when a waiting request is settled, or its place was taken over by another call. */
+  onSettled(leaseId: string, attachment: number, wake: () => void): () => void {
+    return this.waitingCalls.add(leaseId, attachment, wake);
   }
 
   /** Decides a command and resolves once its events are committed (P7, P8). */
@@ -227,7 +227,7 @@ export class NamespaceEngine {
   }
 
   private changed(): void {
-    for (const listener of [...this.listeners]) listener();
+    this.waitingCalls.changed();
   }
 
   private work(): void {

@@ -1,6 +1,7 @@
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
-import { isPast } from '../domain/lease.js';
+import { endsAt, type Lease } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
+import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { createNamespace } from './establish.js';
 import { NamespaceEngine } from './namespace-engine.js';
@@ -11,9 +12,16 @@ import { pause } from './trouble.js';
 const HEARTBEAT_MAX_AGE: Micros = 2 * SECOND;
 const HEARTBEAT_EVERY_MS = 500;
 const SWEEP_EVERY_MS = 250;
+/** Replicas that see the same expiry begin to sweep this much apart, so that mostly one of them does it. */
+const SWEEP_SPREAD_MS = 50;
 const ATTACH_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_RUNS = 200;
+/** Between two portions of a purge. */
+const PURGE_PAUSE_MS = 100;
+/** So many records are walked at every look for what is due; more of them once in `WALK_EVERY`. */
+const WALKED_EACH_TIME = 5_000;
+const WALK_EVERY: Micros = 1 * SECOND;
 const NAMESPACES_PAGE = 1_000;
 const DEFAULT_NAMESPACE = 'default';
 /** Namespaces that other replicas created are found this often, without a hint. */
@@ -35,6 +43,8 @@ export class Replica {
   private readonly beginnings = new Map<string, { engine: NamespaceEngine; started: Promise<void> }>();
   private readonly timers: NodeJS.Timeout[] = [];
   private readonly attachments = new Map<string, Map<string, number>>();
+  private readonly due = new DueTimes();
+  private readonly sweeping = new Set<NamespaceEngine>();
   private heartbeatAt: Micros = Number.NEGATIVE_INFINITY;
   private beating = false;
   private unsubscribe: () => void = () => undefined;
@@ -154,7 +164,9 @@ export class Replica {
     if (calls?.get(leaseId) !== attachment) return;
     calls.delete(leaseId);
     const engine = this.engines.get(namespace);
-    if (engine === undefined) return;
+    const lease = engine?.state.leases.get(leaseId);
+    // One that was granted or ended has nothing to give up: no append stands between it and its answer.
+    if (engine === undefined || lease?.state !== 'waiting' || lease.waiting?.attachment !== attachment) return;
     await engine
       .submit('system', (decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }]))
       .catch(() => undefined);
@@ -201,12 +213,23 @@ export class Replica {
   /** Expiry is true at reads; here it becomes events, a bounded number at a time. */
   private async sweep(): Promise<void> {
     for (const engine of this.engines.values()) {
-      if (engine.notReady !== null) continue;
-      while (somethingIsDue(engine) && !this.stopped) {
-        const { value } = await engine.submit('system', decideSweep).catch(() => ({ value: { more: false } }));
-        if (!value.more) break;
-      }
+      if (this.sweeping.has(engine) || !this.mustSweep(engine)) continue;
+      // Each for itself: one that is slow holds up no other.
+      this.sweeping.add(engine);
+      void this.sweepOne(engine).finally(() => this.sweeping.delete(engine));
     }
+  }
+
+  private async sweepOne(engine: NamespaceEngine): Promise<void> {
+    await pause(Math.random() * SWEEP_SPREAD_MS);
+    while (this.mustSweep(engine)) {
+      const { value } = await engine.submit('system', decideSweep).catch(() => ({ value: { more: false } }));
+      if (!value.more) return;
+    }
+  }
+
+  private mustSweep(engine: NamespaceEngine): boolean {
+    return !this.stopped && engine.notReady === null && this.due.isDue(engine.state, engine.estimatedNow());
   }
 
   private async extendAttachments(): Promise<void> {
@@ -220,25 +243,61 @@ export class Replica {
     }
   }
 
+  /** A portion of each namespace in turn, and again of those that have more. */
   private async purge(): Promise<void> {
-    for (const engine of this.engines.values()) {
-      if (engine.notReady === null)
-        await this.options.store.purge(engine.namespace, engine.estimatedNow() - this.options.purgeAfter, PURGE_RUNS);
+    let engines = this.loaded();
+    while (engines.length > 0 && !this.stopped) {
+      const withMore: NamespaceEngine[] = [];
+      for (const engine of engines) if (await this.purgePortion(engine)) withMore.push(engine);
+      engines = withMore;
+      if (engines.length > 0) await pause(PURGE_PAUSE_MS);
+    }
+  }
+
+  /** Whether there is more to purge; one namespace that fails does not keep the others from it. */
+  private async purgePortion(engine: NamespaceEngine): Promise<boolean> {
+    if (engine.notReady !== null || this.stopped) return false;
+    const before = engine.estimatedNow() - this.options.purgeAfter;
+    try {
+      return (await this.options.store.purge(engine.namespace, before, PURGE_RUNS)) >= PURGE_RUNS;
+    } catch (error) {
+      this.options.observer.problem(`namespace ${engine.namespace} could not be purged`, error);
+      return false;
     }
   }
 }
 
-function somethingIsDue(engine: NamespaceEngine): boolean {
-  const now = engine.estimatedNow();
-  for (const lease of engine.state.leases.values()) {
-    if (lease.state === 'active' && isPast(lease, now)) return true;
-    if (
-      lease.state === 'waiting' &&
-      lease.waiting !== null &&
-      Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil) <= now
-    )
-      return true;
+/**
+ * Whether something has come to its end by time. Many records are not walked at every look: until the earliest end that
+ * the last walk saw nothing of what it saw is due, and what is newer than the walk is seen by the next one. Hardly
+ * anything ends within a second of its beginning, and expiry is true at reads all the same.
+ */
+export class DueTimes {
+  private readonly walks = new WeakMap<State, { readonly at: Micros; readonly nextEnd: Micros }>();
+
+  isDue(state: State, now: Micros): boolean {
+    const many = state.leases.size + state.runs.size > WALKED_EACH_TIME;
+    const last = this.walks.get(state);
+    if (many && last !== undefined && now < last.nextEnd && now < last.at + WALK_EVERY) return false;
+    const nextEnd = earliestEnd(state, now);
+    this.walks.set(state, { at: now, nextEnd });
+    return nextEnd <= now;
   }
-  for (const run of engine.state.runs.values()) if (!hasEnded(run) && run.authorityEndsAt <= now) return true;
-  return false;
+}
+
+/** The earliest end of anything live; the first one found that is past serves as well. */
+function earliestEnd(state: State, now: Micros): Micros {
+  let earliest = Number.POSITIVE_INFINITY;
+  for (const lease of state.leases.values()) {
+    earliest = Math.min(earliest, endOf(lease));
+    if (earliest <= now) return earliest;
+  }
+  for (const run of state.runs.values()) if (!hasEnded(run)) earliest = Math.min(earliest, run.authorityEndsAt);
+  return earliest;
+}
+
+function endOf(lease: Lease): Micros {
+  if (lease.state === 'active') return endsAt(lease);
+  if (lease.state === 'ended' || lease.waiting === null) return Number.POSITIVE_INFINITY;
+  return Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil);
 }

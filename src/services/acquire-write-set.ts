@@ -104,22 +104,16 @@ function settled(
   signal: AbortSignal,
 ): Promise<void> {
   return new Promise((resolve) => {
-    const isSettled = (): boolean => {
-      const lease = engine.state.leases.get(leaseId);
-      return engine.notReady !== null || lease?.state !== 'waiting' || lease.waiting?.attachment !== attachment;
-    };
     const finish = (): void => {
       clearTimeout(timer);
       stopListening();
       signal.removeEventListener('abort', finish);
       resolve();
     };
-    const stopListening = engine.onChange(() => {
-      if (isSettled()) finish();
-    });
+    const stopListening = engine.onSettled(leaseId, attachment, finish);
     const timer = setTimeout(finish, Math.max(0, blockMs));
     signal.addEventListener('abort', finish);
-    if (isSettled() || signal.aborted) finish();
+    if (signal.aborted) finish();
   });
 }
 

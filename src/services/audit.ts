@@ -2,11 +2,9 @@ import { toFault } from '../engine/trouble.js';
 import type { EventRecord } from '../storage/store.js';
 import type { CallContext, Checkpoint, EventQuery, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
-import { paged, pageOf } from './fields.js';
+import { fitting, paged, pageOf } from './fields.js';
 
 const EXPORT_BATCH = 1_000;
-/** Of bodies in one answer: stock clients take 4 MiB. */
-const MAX_PAGE_BYTES = 1_048_576;
 const EVENT_OVERHEAD = 512;
 
 /** ListEvents: a search of the log; the page token is the revision it goes on after. */
@@ -32,17 +30,8 @@ export async function listEvents(
     newestFirst,
     limit: size + 1,
   });
-  return paged(rows, Math.min(size, fitting(rows)), (event) => String(event.revision));
-}
-
-/** How many rows fit into one answer; at least one. */
-function fitting(rows: readonly EventRecord[]): number {
-  let bytes = 0;
-  const over = rows.findIndex((event) => {
-    bytes += Buffer.byteLength(event.body) + EVENT_OVERHEAD;
-    return bytes > MAX_PAGE_BYTES;
-  });
-  return over < 0 ? rows.length : Math.max(1, over);
+  const fit = fitting(rows, (event) => Buffer.byteLength(event.body) + EVENT_OVERHEAD);
+  return paged(rows, Math.min(size, fit), (event) => String(event.revision));
 }
 
 /** ExportEvents: the log in order, up to the head it had when the call began. */

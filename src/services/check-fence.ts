@@ -3,6 +3,7 @@ import { type ConflictMap, kindOf, observes, resolveResource } from '../domain/c
 import type { View } from '../domain/decide/decision.js';
 import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
 import type { Lease } from '../domain/lease.js';
+import { monotonicMicros } from '../platform/clock.js';
 import type { At, CallContext } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
@@ -16,16 +17,19 @@ export interface CheckInput {
 
 /** CheckFence: linearizable, all writes of one request together; a denial is recorded after the answer (P3, P4, C10). */
 export async function checkFence(deps: Deps, context: CallContext, input: CheckInput): Promise<At<FenceVerdict>> {
+  const arrivedAt = monotonicMicros();
   checkFields(input);
   const engine = await engineOf(deps, context);
   const { value, revision, now } = await engine.read((view) => {
     const lease = view.lease(input.leaseId);
     return {
       verdict: verdict(deps, view, lease, input),
-      runId: lease?.runId ?? input.presenterRunId,
+      // Of an unknown lease no run is known: a target must not be able to write into the history of any it names.
+      runId: lease?.runId ?? '',
       map: view.state.map,
     };
   });
+  deps.metrics.checked(monotonicMicros() - arrivedAt);
   if (value.verdict.results.some((result) => result.reason !== 'ok'))
     recordDenials(deps, engine.namespace, context, input, value);
   return { value: value.verdict, revision, now };
@@ -33,8 +37,8 @@ export async function checkFence(deps: Deps, context: CallContext, input: CheckI
 
 function checkFields(input: CheckInput): void {
   const checks = new FieldChecks();
-  if (input.leaseId === '' || input.leaseId.length > 128) checks.reject('lease_id', 'must be 1 to 128 characters');
-  if (input.presenterRunId.length > 128) checks.reject('presenter_run_id', 'must be at most 128 characters');
+  checks.printable('lease_id', input.leaseId, true);
+  checks.printable('presenter_run_id', input.presenterRunId, false);
   if (input.writes.length < 1 || input.writes.length > 256) checks.reject('writes', 'must be 1 to 256');
   input.writes.forEach((write, index) => {
     const field = `writes[${index}]`;
@@ -79,16 +83,15 @@ function recordDenials(
   { verdict, runId, map }: Decided,
 ): void {
   const ids = requestIds(input.requestId, context.requestId);
+  const target = context.principal.name;
+  const presentedRun = input.presenterRunId === runId ? '' : input.presenterRunId;
   input.writes.forEach(({ resource, action }, index) => {
     const result = verdict.results[index];
     if (result === undefined || result.reason === 'ok') return;
     const { reason, observedOnly } = result;
     deps.metrics.denied(namespace, reason);
-    deps.denials.note(
-      namespace,
-      { reason, resource, action, runId, target: context.principal.name, observedOnly },
-      ids,
-    );
+    if (reason === 'future_token') deps.futureTokens.note(target, resource);
+    deps.denials.note(namespace, { reason, resource, action, runId, presentedRun, target, observedOnly }, ids);
     const path = pathOf(map, resource);
     if (path !== null && kindOf(map, path) === null) deps.denials.noteUnmatched(namespace, path);
   });

@@ -1,92 +1,161 @@
-import { decideNoteUnmatched, decideRecordDenials } from '../domain/decide/upkeep.js';
+import { decideNoteUnmatched, decideRecordDenials, MAX_DENIAL_IDS } from '../domain/decide/upkeep.js';
 import type { DenialCount } from '../domain/event.js';
-import type { Replica } from '../engine/replica.js';
+import { Fault, type FaultClass } from '../domain/fault.js';
+import type { NamespaceEngine } from '../engine/namespace-engine.js';
 
 /** Denials are appended this long after the first of them, together; a crash can lose that much (A1). */
 const FLUSH_AFTER_MS = 200;
-/** Different denials in one event; the rest are counted under `other`. */
+/** After an append that failed. */
+const RETRY_AFTER_MS = 1_000;
+/** Different denials of one namespace at a time; the rest are counted under `other`. */
 const MAX_KINDS = 200;
-/** Request ids by which `why` finds the event. */
-const MAX_REQUEST_IDS = 100;
 const MAX_UNMATCHED = 200;
 
-interface Pending {
-  readonly counts: Map<string, DenialCount>;
-  readonly requestIds: Set<string>;
-  readonly unmatched: Map<string, number>;
-}
+/** What the next append may cure; anything else would fail for ever and is given up. */
+const PASSING: ReadonlySet<FaultClass> = new Set(['unavailable', 'resource_exhausted', 'unknown_outcome', 'aborted']);
+
+export type Denial = Omit<DenialCount, 'count' | 'requestIds'>;
+
+const OTHER: Denial = {
+  reason: 'other',
+  resource: '',
+  action: '',
+  runId: '',
+  presentedRun: '',
+  target: '',
+  observedOnly: false,
+};
 
 /** Gathers denied checks and appends them after they were answered, aggregated and bounded. */
 export class DenialLog {
-  private readonly pending = new Map<string, Pending>();
-  private timer: NodeJS.Timeout | null = null;
+  private readonly namespaces = new Map<string, NamespaceDenials>();
 
   constructor(
-    private readonly replica: Replica,
+    private readonly open: (namespace: string) => Promise<Pick<NamespaceEngine, 'submit'>>,
     private readonly onProblem: (error: unknown) => void,
   ) {}
 
-  note(namespace: string, denial: Omit<DenialCount, 'count'>, requestIds: readonly string[]): void {
-    const pending = this.of(namespace);
-    const id = JSON.stringify([
-      denial.reason,
-      denial.resource,
-      denial.action,
-      denial.runId,
-      denial.target,
-      denial.observedOnly,
-    ]);
-    const known = pending.counts.get(id);
-    if (known !== undefined || pending.counts.size < MAX_KINDS) {
-      pending.counts.set(id, { ...denial, count: (known?.count ?? 0) + 1 });
-    } else {
-      const other = pending.counts.get('other');
-      pending.counts.set('other', {
-        reason: 'other',
-        resource: '',
-        action: '',
-        runId: '',
-        target: '',
-        observedOnly: false,
-        count: (other?.count ?? 0) + 1,
-      });
-    }
-    for (const requestId of requestIds)
-      if (pending.requestIds.size < MAX_REQUEST_IDS) pending.requestIds.add(requestId);
+  note(namespace: string, denial: Denial, requestIds: readonly string[]): void {
+    this.of(namespace).note(denial, requestIds);
   }
 
   /** A resource that no kind matches was checked (C14). */
   noteUnmatched(namespace: string, resource: string): void {
-    const { unmatched } = this.of(namespace);
-    if (unmatched.has(resource) || unmatched.size < MAX_UNMATCHED)
-      unmatched.set(resource, (unmatched.get(resource) ?? 0) + 1);
+    this.of(namespace).noteUnmatched(resource);
   }
 
-  async flush(): Promise<void> {
+  /** Appends what is left, once; what cannot be appended then is lost, and said to be. */
+  async close(): Promise<void> {
+    await Promise.all([...this.namespaces.values()].map((denials) => denials.close()));
+  }
+
+  private of(namespace: string): NamespaceDenials {
+    let denials = this.namespaces.get(namespace);
+    if (denials === undefined) {
+      denials = new NamespaceDenials(() => this.open(namespace), this.onProblem);
+      this.namespaces.set(namespace, denials);
+    }
+    return denials;
+  }
+}
+
+/** Those of one namespace: each namespace fails and is tried again for itself. */
+class NamespaceDenials {
+  private tally = new Tally();
+  private timer: NodeJS.Timeout | null = null;
+  private flushing: Promise<void> | null = null;
+  private closed = false;
+
+  constructor(
+    private readonly open: () => Promise<Pick<NamespaceEngine, 'submit'>>,
+    private readonly onProblem: (error: unknown) => void,
+  ) {}
+
+  note(denial: Denial, requestIds: readonly string[]): void {
+    this.tally.add(denial, 1, requestIds);
+    this.flushAfter(FLUSH_AFTER_MS);
+  }
+
+  noteUnmatched(resource: string): void {
+    this.tally.addUnmatched(resource, 1);
+    this.flushAfter(FLUSH_AFTER_MS);
+  }
+
+  async close(): Promise<void> {
+    this.closed = true;
     if (this.timer !== null) clearTimeout(this.timer);
-    this.timer = null;
-    const all = [...this.pending];
-    this.pending.clear();
-    for (const [namespace, { counts, requestIds, unmatched }] of all) {
-      const engine = await this.replica.open(namespace);
-      await engine.submit('system', (decision) => {
-        if (counts.size > 0) decideRecordDenials(decision, [...counts.values()], [...requestIds]);
-        if (unmatched.size > 0)
-          decideNoteUnmatched(
-            decision,
-            [...unmatched].map(([resource, times]) => ({ resource, times })),
-          );
-      });
-    }
+    await this.flushing;
+    await this.flush();
   }
 
-  private of(namespace: string): Pending {
-    let pending = this.pending.get(namespace);
-    if (pending === undefined) {
-      pending = { counts: new Map(), requestIds: new Set(), unmatched: new Map() };
-      this.pending.set(namespace, pending);
+  private flushAfter(milliseconds: number): void {
+    if (this.timer !== null || this.flushing !== null || this.closed) return;
+    this.timer = setTimeout(() => {
+      this.timer = null;
+      this.flushing = this.flush().then((done) => {
+        this.flushing = null;
+        if (!this.tally.isEmpty) this.flushAfter(done ? FLUSH_AFTER_MS : RETRY_AFTER_MS);
+      });
+    }, milliseconds);
+  }
+
+  /** One try. What failed in passing is counted in again; if it was appended all the same, it is counted twice. */
+  private async flush(): Promise<boolean> {
+    if (this.tally.isEmpty) return true;
+    const taken = this.tally;
+    this.tally = new Tally();
+    try {
+      const engine = await this.open();
+      await engine.submit('system', (decision) => {
+        if (taken.denials.size > 0) decideRecordDenials(decision, [...taken.denials.values()]);
+        if (taken.unmatched.size > 0) decideNoteUnmatched(decision, taken.unmatchedCounts());
+      });
+      return true;
+    } catch (error) {
+      if (error instanceof Fault && PASSING.has(error.faultClass)) this.tally.addAll(taken);
+      this.onProblem(error);
+      return false;
     }
-    this.timer ??= setTimeout(() => void this.flush().catch(this.onProblem), FLUSH_AFTER_MS);
-    return pending;
+  }
+}
+
+function idOf({ reason, resource, action, runId, presentedRun, target, observedOnly }: Denial): string {
+  return JSON.stringify([reason, resource, action, runId, presentedRun, target, observedOnly]);
+}
+
+/** Counts, bounded whatever is counted. */
+class Tally {
+  readonly denials = new Map<string, DenialCount>();
+  readonly unmatched = new Map<string, number>();
+
+  get isEmpty(): boolean {
+    return this.denials.size === 0 && this.unmatched.size === 0;
+  }
+
+  add(denial: Denial, count: number, requestIds: readonly string[]): void {
+    const fits = this.denials.has(idOf(denial)) || this.denials.size < MAX_KINDS;
+    this.count(fits ? denial : OTHER, count, requestIds);
+  }
+
+  addUnmatched(resource: string, times: number): void {
+    if (this.unmatched.has(resource) || this.unmatched.size < MAX_UNMATCHED)
+      this.unmatched.set(resource, (this.unmatched.get(resource) ?? 0) + times);
+  }
+
+  addAll(other: Tally): void {
+    for (const { count, requestIds, ...denial } of other.denials.values()) this.add(denial, count, requestIds);
+    for (const [resource, times] of other.unmatched) this.addUnmatched(resource, times);
+  }
+
+  unmatchedCounts(): { resource: string; times: number }[] {
+    return [...this.unmatched].map(([resource, times]) => ({ resource, times }));
+  }
+
+  private count(denial: Denial, count: number, more: readonly string[]): void {
+    const id = idOf(denial);
+    const known = this.denials.get(id);
+    const ids = known?.requestIds ?? [];
+    const requestIds = ids.length >= MAX_DENIAL_IDS ? ids : [...new Set([...ids, ...more])].slice(0, MAX_DENIAL_IDS);
+    this.denials.set(id, { ...denial, count: (known?.count ?? 0) + count, requestIds });
   }
 }

@@ -11,6 +11,7 @@ import type { CallContext } from './api.js';
 import type { CheckpointSigner } from './checkpoint-signer.js';
 import type { DenialLog } from './denial-log.js';
 import { namespaceOf } from './fields.js';
+import type { FutureTokenAlarm } from './future-tokens.js';
 
 /** What every service works with. */
 export interface Deps {
@@ -20,6 +21,7 @@ export interface Deps {
   readonly maxClockSkew: Micros;
   readonly metrics: Metrics;
   readonly denials: DenialLog;
+  readonly futureTokens: FutureTokenAlarm;
   readonly signer: CheckpointSigner;
 }
 

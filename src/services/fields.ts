@@ -119,6 +119,19 @@ export function pageToken(id: string): string {
   return Buffer.from(id).toString('base64url');
 }
 
+/** Of rows in one answer: stock clients take 4 MiB. */
+const MAX_PAGE_BYTES = 1_048_576;
+
+/** How many rows fit into one answer; at least one. */
+export function fitting<T>(rows: readonly T[], bytesOf: (row: T) => number): number {
+  let bytes = 0;
+  const over = rows.findIndex((row) => {
+    bytes += bytesOf(row);
+    return bytes > MAX_PAGE_BYTES;
+  });
+  return over < 0 ? rows.length : Math.max(1, over);
+}
+
 /** One more row than the page was asked for: there is a next page, after the last one shown. */
 export function paged<T>(
   rows: readonly T[],

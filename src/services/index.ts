@@ -19,6 +19,7 @@ import * as conflictMap from './conflict-map.js';
 import { createRun } from './create-run.js';
 import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
+import { FutureTokenAlarm } from './future-tokens.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
 import { getLease, listLeases } from './read-leases.js';
 import { getRun, listRuns } from './read-runs.js';
@@ -76,15 +77,30 @@ export function createServices(options: ServicesOptions): Services {
     pollInterval: POLL_INTERVAL,
     purgeAfter: config.purgeAfterMicros,
   });
-  const denials = new DenialLog(replica, (error) => log.error({ err: error }, 'denials could not be appended'));
+  const denials = new DenialLog(replica.open.bind(replica), (error) =>
+    log.error({ err: error }, 'denials could not be appended'),
+  );
   const signer = fileCheckpointSigner(config.checkpointKeyFile ?? join(config.dataDir, 'checkpoint-key.pem'));
-  const deps: Deps = { replica, store, bounds, maxClockSkew: config.maxClockSkewMicros, metrics, denials, signer };
+  const futureTokens = new FutureTokenAlarm((seen) =>
+    log.error({ ...seen }, 'a check presented a token later than the database clock: forged, or history was lost'),
+  );
+  const deps: Deps = {
+    replica,
+    store,
+    bounds,
+    maxClockSkew: config.maxClockSkewMicros,
+    metrics,
+    denials,
+    futureTokens,
+    signer,
+  };
   metrics.gauges(() => replica.loaded().map(gaugesOf));
   return {
     api: apiOf(deps),
     start: () => replica.start(),
     async stop() {
-      await denials.flush().catch((error) => log.error({ err: error }, 'denials could not be appended'));
+      await denials.close();
+      futureTokens.tell();
       await replica.stop();
     },
     ready() {

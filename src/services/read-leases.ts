@@ -4,11 +4,14 @@ import type { Lease, LeaseState } from '../domain/lease.js';
 import { liveLeasesOf, type State } from '../domain/state.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
-import { paged, pageOf, pageToken } from './fields.js';
+import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
 
 /** Rows of the projections looked at for one page, when most do not match. */
 const MAX_SCANNED = 10_000;
 const SCAN_PAGE = 1_000;
+/** Of a lease, and of each of its entries, beside their names: in an answer, about. */
+const LEASE_OVERHEAD = 256;
+const ENTRY_OVERHEAD = 64;
 
 /** Whether a caller may see leases and runs of others. */
 export function seesAll(context: CallContext): boolean {
@@ -17,6 +20,9 @@ export function seesAll(context: CallContext): boolean {
 
 /** GetLease: one lease, live or ended; a runner sees those of its own runs. */
 export async function getLease(deps: Deps, context: CallContext, input: { leaseId: string }): Promise<At<Lease>> {
+  const checks = new FieldChecks();
+  checks.printable('lease_id', input.leaseId, true);
+  checks.done();
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const lease = view.lease(input.leaseId);
@@ -47,15 +53,29 @@ export async function listLeases(deps: Deps, context: CallContext, query: LeaseQ
   if (states.includes('ended')) return listEnded(deps, context, query, visible);
   return engine.read((view) => {
     const principal = (lease: Lease): string | undefined => view.state.runs.get(lease.runId)?.principal;
-    const rows = [...candidates(view.state, query.runId)]
+    const rows = [...candidates(view.state, query.runId, seesAll(context) ? null : context.principal.name)]
       .filter((lease) => lease.leaseId > after && visible(lease, principal(lease)))
       .sort((a, b) => (a.leaseId < b.leaseId ? -1 : 1));
-    return paged(rows, size, (lease) => lease.leaseId);
+    return pagedLeases(rows, size);
   });
 }
 
-function candidates(state: State, runId: string): Iterable<Lease> {
-  return runId === '' ? state.leases.values() : liveLeasesOf(state, runId);
+/** Live leases of the run, or of every run of the principal, or all. */
+function* candidates(state: State, runId: string, principal: string | null): Iterable<Lease> {
+  if (runId !== '') yield* liveLeasesOf(state, runId);
+  else if (principal === null) yield* state.leases.values();
+  else for (const run of state.runs.values()) if (run.principal === principal) yield* liveLeasesOf(state, run.runId);
+}
+
+function pagedLeases(rows: readonly Lease[], size: number): Paged<Lease> {
+  return paged(rows, Math.min(size, fitting(rows, bytesOf)), (lease) => lease.leaseId);
+}
+
+function bytesOf({ purpose, entries }: Lease): number {
+  let bytes = LEASE_OVERHEAD + Buffer.byteLength(purpose);
+  for (const { resource, actions, impliedBy, observedVersion } of entries)
+    bytes += ENTRY_OVERHEAD + Buffer.byteLength([resource, impliedBy, observedVersion, ...actions].join('  '));
+  return bytes;
 }
 
 async function listEnded(
@@ -71,7 +91,10 @@ async function listEnded(
   let afterId = after;
   for (let scanned = 0; rows.length <= size; scanned += SCAN_PAGE) {
     // A page that took too long to fill ends where the scan stopped, and says that there is more.
-    if (scanned >= MAX_SCANNED) return { value: { items: rows, nextToken: pageToken(afterId) }, revision, now };
+    if (scanned >= MAX_SCANNED) {
+      const page = pagedLeases(rows, rows.length);
+      return { value: page.nextToken === '' ? { ...page, nextToken: pageToken(afterId) } : page, revision, now };
+    }
     const found = await deps.store.listLeases(engine.namespace, {
       ...(query.runId === '' ? {} : { runId: query.runId }),
       states: query.states,
@@ -84,7 +107,7 @@ async function listEnded(
     if (last === undefined || found.length < SCAN_PAGE) break;
     afterId = last.leaseId;
   }
-  return { value: paged(rows, size, (lease) => lease.leaseId), revision, now };
+  return { value: pagedLeases(rows, size), revision, now };
 }
 
 async function principalsOf(deps: Deps, namespace: string, leases: readonly Lease[]): Promise<Map<string, string>> {

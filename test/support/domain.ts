@@ -1,3 +1,11 @@
+import { checkFence } from '../../src/domain/check-fence.js';
+import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import {
+  type ConflictMap,
+  compileConflictMap,
+  observes,
+  resolveResource,
+} from '../../src/domain/conflict-map/index.js';
 import {
   type AcquireCommand,
   type AcquireDecision,
@@ -6,8 +14,8 @@ import {
 } from '../../src/domain/decide/acquire.js';
 import {
   type Bounds,
-  Decision,
   DEFAULT_BOUNDS,
+  Decision,
   type LoadedRecords,
   NOTHING_LOADED,
 } from '../../src/domain/decide/decision.js';
@@ -16,9 +24,6 @@ import { decideRelease, decideRevoke, type ReleaseDecision } from '../../src/dom
 import { decideRenew, type RenewDecision } from '../../src/domain/decide/renew.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
 import { decideIdentify, decideSweep } from '../../src/domain/decide/upkeep.js';
-import { checkFence } from '../../src/domain/check-fence.js';
-import { type ConflictMap, compileConflictMap, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
-import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import type { Allowance, RequestedEntry, WriteSetRequest } from '../../src/domain/entry.js';
 import type { DomainEvent, EventBody, EventKind, RecordedIdentity } from '../../src/domain/event.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
@@ -239,11 +244,7 @@ export class Namespace {
     };
   }
 
-  acquire(
-    runId: string,
-    request: WriteSetRequest | readonly RequestedEntry[],
-    options: AcquireOptions = {},
-  ): Answer {
+  acquire(runId: string, request: WriteSetRequest | readonly RequestedEntry[], options: AcquireOptions = {}): Answer {
     const command = this.command(runId, request, options);
     return this.decide((decision) => {
       const decided = decideAcquire(decision, command);
@@ -374,11 +375,7 @@ export class Namespace {
     return this.checkAs('', lease, ...writes);
   }
 
-  checkAs(
-    presenterRunId: string,
-    lease: Lease | string,
-    ...writes: readonly Partial<ProtectedWrite>[]
-  ): FenceVerdict {
+  checkAs(presenterRunId: string, lease: Lease | string, ...writes: readonly Partial<ProtectedWrite>[]): FenceVerdict {
     const leaseId = typeof lease === 'string' ? lease : lease.leaseId;
     const known = this.state.leases.get(leaseId);
     const { map } = this.state;
@@ -445,6 +442,22 @@ export function tokenOn(lease: Lease, resource: string): number {
 
 interface Slots {
   readonly slots: ReadonlyMap<string, unknown>;
+}
+
+/** Counts the entries of a lock table that are looked at from now on. */
+export function countVisits(table: State['held']): { visits: number } {
+  const count = { visits: 0 };
+  for (const mode of MODES) {
+    const index = table[mode];
+    const holders = index.holders.bind(index);
+    index.holders = function* (key) {
+      for (const holder of holders(key)) {
+        count.visits += 1;
+        yield holder;
+      }
+    };
+  }
+  return count;
 }
 
 /** Everything in a lock table: `mode key holder run order`, sorted. */

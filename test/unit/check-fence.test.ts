@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { FenceReason } from '../../src/domain/fence.js';
 import type { EndReason, Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
-import { leased, MAX_SKEW, Namespace, optimistic, read, stable, START, tokenOn } from '../support/domain.js';
+import { leased, MAX_SKEW, Namespace, optimistic, read, START, stable, tokenOn } from '../support/domain.js';
 
 const patch = { action: 'patch', observedVersion: '41' };
 
@@ -178,7 +178,12 @@ describe('every reason', () => {
   it.each(Object.entries(ENDS))('an end by %s is told as %s', (endReason, reason) => {
     const ns = new Namespace().runs('a');
     const lease = ns.hold('a', leased('doc/x'));
-    ns.state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason: endReason as EndReason, endedAt: ns.now });
+    ns.state.leases.set(lease.leaseId, {
+      ...lease,
+      state: 'ended',
+      endReason: endReason as EndReason,
+      endedAt: ns.now,
+    });
     expect(one(ns, lease)).toBe(reason);
   });
 });

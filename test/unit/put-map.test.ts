@@ -1,13 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import { Decision } from '../../src/domain/decide/decision.js';
-import { decidePutMap, type OnLiveConflict, type PutMapCommand, previewPutMap } from '../../src/domain/decide/put-map.js';
+import {
+  decidePutMap,
+  type OnLiveConflict,
+  type PutMapCommand,
+  previewPutMap,
+} from '../../src/domain/decide/put-map.js';
 import { overlay } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
   compiled,
-  digestOf,
   DOCUMENT,
+  digestOf,
   leased,
   locksIn,
   Namespace,
@@ -29,7 +34,11 @@ const TIED: ConflictMapDocument = { ...DOCUMENT, implies: IMPLIED };
 /** From now on `doc/{id}` and `dns/{id}` may not be written at once. */
 const APART: ConflictMapDocument = { ...DOCUMENT, conflicts: [{ between: ['doc/{id}', 'dns/{id}'] }], implies: [] };
 
-function command(document: ConflictMapDocument, expectedVersion: number, onLiveConflict: OnLiveConflict): PutMapCommand {
+function command(
+  document: ConflictMapDocument,
+  expectedVersion: number,
+  onLiveConflict: OnLiveConflict,
+): PutMapCommand {
   return {
     text: 'as written',
     document,
@@ -111,6 +120,70 @@ describe('live leases are expanded anew in the same append', () => {
     expect(ns.lease(lease).entries[0]).toMatchObject({ exclusive: true });
   });
 
+  it('a lease that excludes optimistic writers from now on gets a token later than theirs (P2)', () => {
+    const patchLeased: ConflictMapDocument = {
+      version: 1,
+      kinds: [{ pattern: 'doc/{id...}', actions: { patch: { access: 'write', concurrency: 'lease' } } }],
+    };
+    const ns = new Namespace().runs('a', 'b');
+    const lease = ns.hold('a', optimistic('doc/x'), optimistic('doc/y'));
+    ns.advance(SECOND);
+    const beside = ns.hold('b', optimistic('doc/x'));
+    ns.advance(SECOND);
+    ns.release(beside);
+    ns.putMap(patchLeased);
+    const token = tokenOn(ns.lease(lease), 'doc/x');
+    expect(token).toBeGreaterThan(tokenOn(beside, 'doc/x'));
+    expect(ns.check(lease, { token: tokenOn(lease, 'doc/x') }).results[0]?.reason).toBe('stale_token');
+    expect(ns.check(lease, { token }).allowed).toBe(true);
+    // While it waits, a request has none.
+    const waiting = ns.queue('b', optimistic('doc/x'));
+    expect(waiting.entries[0]).toMatchObject({ exclusive: true, token: 0 });
+  });
+
+  it('a lease that the new map would not grant any more gets the new locks all the same (P1)', () => {
+    const ns = new Namespace({ ...DOCUMENT, conflicts: [] }).runs('a', 'b', 'c');
+    const lease = ns.hold('a', leased('service-token/acme'), leased('doc/x'));
+    const kinds = (DOCUMENT.kinds ?? []).map((kind) =>
+      kind.pattern === 'doc/{id...}' ? { ...kind, authority: 'forbid' as const } : kind,
+    );
+    const { affected } = ns.putMap({ ...DOCUMENT, kinds });
+    expect(affected).toMatchObject([
+      { leaseId: lease.leaseId, generation: 2, noLongerGranted: expect.stringContaining('closed') },
+    ]);
+    expect(ns.refused(ns.acquire('b', [leased('integration-config/acme')])).kind).toBe('held');
+    expect(tokenOn(ns.lease(lease), 'service-token/acme')).toBe(tokenOn(lease, 'service-token/acme'));
+    ns.hold('c', leased('integration-config/other'));
+  });
+
+  it('and no action with them that the map or the contract of its run closes (P4)', () => {
+    const ns = new Namespace();
+    ns.run('a', {
+      allowed: [
+        { pattern: 'doc/{id...}', actions: ['replace'] },
+        { pattern: 'image-tag/{env}', actions: ['set'] },
+      ],
+    });
+    const lease = ns.hold('a', leased('doc/x'));
+    const kinds = (DOCUMENT.kinds ?? []).map((kind) =>
+      kind.pattern === 'dns/{env}' || kind.pattern === 'image-tag/{env}'
+        ? { ...kind, authority: 'forbid' as const }
+        : kind,
+    );
+    const touches = [
+      { resource: 'dns/{id}', access: 'write' as const, actions: ['replace'] },
+      { resource: 'image-tag/{id}', access: 'write' as const, actions: ['set'] },
+    ];
+    ns.putMap({ ...DOCUMENT, kinds, implies: [{ when: { pattern: 'doc/{id}', access: 'write' }, touches }] });
+    for (const [resource, action] of [
+      ['dns/x', 'replace'],
+      ['image-tag/x', 'set'],
+    ] as const) {
+      const token = tokenOn(ns.lease(lease), resource);
+      expect(ns.check(lease, { resource, action, token }).results[0]?.reason).toBe('action_not_allowed');
+    }
+  });
+
   it('a lease that the new map would not grant any more is told, and runs to its end', () => {
     const ns = new Namespace().runs('a');
     const lease = ns.hold('a', leased('doc/x'));
@@ -124,7 +197,18 @@ describe('live leases are expanded anew in the same append', () => {
     const holder = ns.hold('a', leased('doc/x'));
     const waiting = ns.queue('b', leased('doc/x'));
     const other = ns.hold('c', leased('dns/y'));
-    ns.putMap({ ...DOCUMENT, implies: [{ when: { pattern: 'doc/{id}', access: 'write' }, touches: [{ resource: 'dns/y', access: 'write', actions: ['replace'] }] }] }, 'keep_until_end');
+    ns.putMap(
+      {
+        ...DOCUMENT,
+        implies: [
+          {
+            when: { pattern: 'doc/{id}', access: 'write' },
+            touches: [{ resource: 'dns/y', access: 'write', actions: ['replace'] }],
+          },
+        ],
+      },
+      'keep_until_end',
+    );
     expect(ns.lease(waiting)).toMatchObject({ state: 'waiting', generation: 2 });
     expect(ns.lease(waiting).waiting?.queuedAt).toBe(waiting.waiting?.queuedAt);
     expect(ns.lease(waiting).entries.map((entry) => entry.token)).toEqual([0, 0]);
@@ -275,5 +359,79 @@ describe('preview', () => {
     expect(preview('revoke_newer').affected.map((lease) => lease.ended)).toEqual([false, true]);
     expect(preview('refuse', DOCUMENT)).toEqual({ accepted: true, affected: [] });
     expect(digestOf(ns.state)).toBe(before);
+  });
+});
+
+describe('a map that makes runs wait for each other (P9)', () => {
+  /** `a` holds `doc/x` and waits for `doc/y`; `b` holds `doc/y` and waits for what `c` holds. */
+  const setting = () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    const other = ns.hold('c', leased('dns/x'));
+    const older = ns.queue('a', leased('doc/y'));
+    const newer = ns.queue('b', leased('dns/x'));
+    return { ns, older, newer, other };
+  };
+  const refusals = (ns: Namespace) => ns.last.flatMap(({ body }) => (body.kind === 'lease_ended' ? [{ ...body }] : []));
+
+  it('ends the newest request of the cycle as refused, and says the cycle', () => {
+    const { ns, newer, older } = setting();
+    const implies = [
+      {
+        when: { pattern: 'dns/{id}', access: 'write' as const },
+        touches: [{ resource: 'doc/{id}', access: 'write' as const, actions: ['replace'] }],
+      },
+    ];
+    const { affected } = ns.putMap({ ...DOCUMENT, implies }, 'keep_until_end');
+    expect(refusals(ns)).toMatchObject([{ leaseId: newer.leaseId, endReason: 'refused' }]);
+    expect(refusals(ns)[0]?.reason).toContain('b → a → b');
+    expect(affected.find(({ leaseId }) => leaseId === newer.leaseId)).toMatchObject({ ended: true });
+    expect(ns.lease(older).state).toBe('waiting');
+  });
+
+  it('also when only what is held has changed', () => {
+    const { ns, newer } = setting();
+    const implies = [
+      {
+        when: { pattern: 'doc/x', access: 'write' as const },
+        touches: [{ resource: 'dns/x', access: 'write' as const, actions: ['replace'] }],
+      },
+    ];
+    const { affected } = ns.putMap({ ...DOCUMENT, implies }, 'keep_until_end');
+    expect(ns.lease(newer)).toMatchObject({ state: 'ended', endReason: 'refused' });
+    expect(affected.find(({ leaseId }) => leaseId === newer.leaseId)).toMatchObject({
+      ended: true,
+      noLongerGranted: expect.stringContaining('b → a → b'),
+    });
+  });
+
+  it('and nobody stays behind a request that waits for it from now on', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('c', leased('doc/z'));
+    const ahead = ns.queue('b', leased('doc/z'), leased('dns/x'));
+    const behind = ns.queue('a', leased('dns/x'));
+    // Whoever writes z writes x: so b waits for a, and a no more for b's place.
+    const implies = [
+      {
+        when: { pattern: 'doc/z', access: 'write' as const },
+        touches: [{ resource: 'doc/x', access: 'write' as const, actions: ['replace'] }],
+      },
+    ];
+    ns.putMap({ ...DOCUMENT, implies }, 'keep_until_end');
+    expect([ns.lease(ahead).state, ns.lease(behind).state]).toEqual(['waiting', 'active']);
+  });
+
+  it('but nobody who only passes those that wait for it', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const other = ns.hold('c', leased('doc/y'));
+    const first = ns.queue('b', leased('doc/x'), leased('doc/z'));
+    const second = ns.queue('a', leased('doc/y'), leased('doc/z'));
+    ns.putMap(TIED);
+    expect(refusals(ns)).toEqual([]);
+    ns.release(other);
+    expect([ns.lease(first).state, ns.lease(second).state]).toEqual(['waiting', 'active']);
   });
 });

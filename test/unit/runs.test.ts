@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { decideCreateRun, decideStopRun, decideStopRuns, touches } from '../../src/domain/decide/runs.js';
+import { SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import { SECOND } from '../../src/domain/time.js';
-import { EVERYTHING, leased, Namespace, optimistic, START } from '../support/domain.js';
+import { EVERYTHING, leased, Namespace, optimistic, START, stable } from '../support/domain.js';
 
 const create = (ns: Namespace, overrides: object = {}): { runId: string } =>
   ns.decide((decision) =>
@@ -67,11 +68,14 @@ describe('CreateRun (R1, P6)', () => {
     expect(create(ns)).toEqual(first);
   });
 
-  it.each([0, START - 1, START])('an end of authority that is not in the future is bad input (%d)', (authorityEndsAt) => {
-    const ns = new Namespace();
-    expect(() => create(ns, { authorityEndsAt })).toThrow(expect.objectContaining({ reason: 'INVALID_ARGUMENT' }));
-    expect(ns.state.runs.size).toBe(0);
-  });
+  it.each([0, START - 1, START])(
+    'an end of authority that is not in the future is bad input (%d)',
+    (authorityEndsAt) => {
+      const ns = new Namespace();
+      expect(() => create(ns, { authorityEndsAt })).toThrow(expect.objectContaining({ reason: 'INVALID_ARGUMENT' }));
+      expect(ns.state.runs.size).toBe(0);
+    },
+  );
 });
 
 describe('UpdateRunState (R5)', () => {
@@ -243,4 +247,38 @@ it('touches: at, above or below, by whole segments', () => {
   expect(touches('a/b', 'a')).toBe(true);
   expect(touches('a', 'a/b')).toBe(true);
   expect(touches('a/b', 'a/bc')).toBe(false);
+});
+
+describe('runs whose authority has ended, many at once', () => {
+  it('are ended with all that they hold and wait for, in bounded appends', () => {
+    const ns = new Namespace().runs('other');
+    ns.hold('other', leased('doc/x'));
+    const names = Array.from({ length: 60 }, (_, index) => `run-${index}`);
+    for (const runId of names) {
+      ns.run(runId, { authorityEndsAt: START + 60 * SECOND });
+      for (let index = 0; index < 10; index += 1) ns.hold(runId, leased(`doc/${runId}/${index}`));
+      for (let index = 0; index < 10; index += 1) ns.queue(runId, leased('doc/x'));
+    }
+    ns.advance(61 * SECOND);
+    let sweeps = 0;
+    for (let more = true; more; sweeps += 1) {
+      more = ns.sweep().more;
+      expect(ns.last.length).toBeLessThanOrEqual(SWEEP_LIMIT);
+    }
+    expect(sweeps).toBeGreaterThan(2);
+    expect(names.map((runId) => ns.state.runs.get(runId)?.state)).toEqual(names.map(() => 'expired'));
+    expect([ns.state.activeLeases, ns.state.waitingLeases]).toEqual([0, 0]);
+  });
+
+  it('a run that holds more than one sweep ends goes alone', () => {
+    const ns = new Namespace().runs('other');
+    ns.bounds = { ...ns.bounds, maxWaitersPerRun: 2 * SWEEP_LIMIT };
+    ns.hold('other', leased('doc/x'));
+    ns.run('wide', { authorityEndsAt: START + 5 * SECOND });
+    for (let index = 0; index < SWEEP_LIMIT + 1; index += 1) ns.queue('wide', stable('doc/x'));
+    ns.advance(6 * SECOND);
+    expect(ns.sweep()).toEqual({ more: false });
+    expect(ns.state.runs.get('wide')?.state).toBe('expired');
+    expect(ns.state.waitingLeases).toBe(0);
+  });
 });

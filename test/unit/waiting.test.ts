@@ -3,11 +3,24 @@ import { describe, expect, it } from 'vitest';
 import { ATTACHED_FOR, describeWaiting } from '../../src/domain/decide/acquire.js';
 import { Decision } from '../../src/domain/decide/decision.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
-import { decideAttach } from '../../src/domain/decide/upkeep.js';
+import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
+import type { RequestedEntry } from '../../src/domain/entry.js';
 import type { Lease } from '../../src/domain/lease.js';
+import { Queue } from '../../src/domain/queue.js';
 import { overlay } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
-import { DOCUMENT, leased, locksIn, Namespace, optimistic, read, stable, START, tokenOn } from '../support/domain.js';
+import {
+  countVisits,
+  DOCUMENT,
+  leased,
+  locksIn,
+  Namespace,
+  optimistic,
+  read,
+  START,
+  stable,
+  tokenOn,
+} from '../support/domain.js';
 import { Oracle, OracleQueue, universeOf } from '../support/oracle.js';
 
 const LONG = 600 * SECOND;
@@ -17,7 +30,11 @@ function keep(ns: Namespace, ...leases: readonly Lease[]): void {
   ns.decide((decision) =>
     decideAttach(
       decision,
-      leases.map(({ leaseId }) => ({ leaseId, attachment: ns.lease(leaseId).waiting?.attachment ?? 0, attached: true })),
+      leases.map(({ leaseId }) => ({
+        leaseId,
+        attachment: ns.lease(leaseId).waiting?.attachment ?? 0,
+        attached: true,
+      })),
     ),
   );
 }
@@ -291,6 +308,19 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
     expect(ns.acquire('b', [leased('doc/x')], { wait: LONG }).kind).toBe('waiting');
   });
 
+  it('nor does a grant that passes somebody close one: the run loses the request that waits for them', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', stable('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    const own = ns.queue('c', leased('doc/y'), leased('doc/x'));
+    const other = ns.queue('b', leased('doc/x'));
+    // b stands behind c, so c passes it; now b needs what c holds, and c what b holds.
+    ns.hold('c', stable('doc/x'));
+    expect(ns.kinds).toEqual(['lease_granted', 'lease_ended']);
+    expect(ns.last[1]?.body).toMatchObject({ endReason: 'refused', reason: expect.stringContaining('c → b → c') });
+    expect([ns.lease(own).state, ns.lease(other).state]).toEqual(['ended', 'waiting']);
+  });
+
   it('random requests of a few runs never leave a cycle, and what is refused was one (oracle)', () => {
     const paths = ['doc/a', 'doc/a/', 'doc/a/1', 'doc/b', 'service-token/t', 'integration-config/t', 'deployment/e'];
     const make = fc.constantFrom(leased, optimistic, stable);
@@ -326,7 +356,16 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
             // Whoever holds what the run asked for waits, in the end, for the run.
             expect(before.waitsFor(answer.refusal.cycle[1] as string, runId)).toBe(true);
           }
-          expect(queueOf().deadlocked()).toBeNull();
+          const after = queueOf();
+          expect(after.deadlocked()).toBeNull();
+          const searched = new Queue({ state: ns.state, now: ns.now });
+          for (const one of ['a', 'b', 'c', 'd']) {
+            for (const other of ['a', 'b', 'c', 'd'].filter((id) => id !== one)) {
+              const waits = after.waitsFor(one, other);
+              expect(searched.runsWaitingFor(other).has(one)).toBe(waits);
+              expect(searched.runsWaitedForBy(one).has(other)).toBe(waits);
+            }
+          }
           const active = [...ns.state.leases.values()].filter((lease) => lease.state === 'active');
           const ending = active[release];
           if (ending !== undefined) ns.release(ending);
@@ -339,7 +378,7 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
           }
         }
       }),
-      { numRuns: 60 },
+      { numRuns: 800, endOnFailure: true },
     );
   });
 });
@@ -437,7 +476,14 @@ describe('how waiting ends without a grant', () => {
     const ns = new Namespace().runs('a', 'b');
     const holder = ns.hold('a', leased('doc/x'));
     const waiting = ns.queue('b', leased('doc/x'));
-    ns.putMap({ ...DOCUMENT, kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }], conflicts: [], implies: [], tasks: {}, sets: {} });
+    ns.putMap({
+      ...DOCUMENT,
+      kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }],
+      conflicts: [],
+      implies: [],
+      tasks: {},
+      sets: {},
+    });
     ns.release(holder);
     expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
   });
@@ -580,5 +626,84 @@ describe('what a waiting request is told', () => {
     const told = describeWaiting(decision, ns.waiting(answer));
     expect(told.ahead).toBe(1);
     expect(answer).toMatchObject({ place: told.ahead + 1, refusal: { blockers: told.refusal.blockers } });
+  });
+});
+
+describe('a long queue costs what it is long, not its square or cube', () => {
+  const N = 2_000;
+  const crowd = Array.from({ length: N }, (_, index) => `run-${index}`);
+
+  /** A holder, and N runs that wait behind it for what `asks` says. */
+  function queued(asks: (index: number) => RequestedEntry): { ns: Namespace; holder: Lease; waiting: Lease[] } {
+    const ns = new Namespace().runs('holder', 'late', ...crowd);
+    const holder = ns.hold('holder', leased('doc/x'));
+    const waiting = crowd.map((runId, index) => ns.queue(runId, asks(index)));
+    return { ns, holder, waiting };
+  }
+
+  /** How many queue entries an action looks at. */
+  function visitsOf(ns: Namespace, action: () => void): number {
+    const count = countVisits(ns.state.queued);
+    action();
+    return count.visits;
+  }
+
+  it('a request that is refused, one that joins, and a release', () => {
+    const { ns, holder, waiting } = queued(() => leased('doc/x'));
+    expect(visitsOf(ns, () => ns.refused(ns.acquire('late', [leased('doc/x')])))).toBeLessThanOrEqual(2 * N);
+    // It holds something, so that whoever waits for it is looked for.
+    ns.hold('late', leased('doc/y'));
+    expect(visitsOf(ns, () => ns.queue('late', leased('doc/x')))).toBeLessThanOrEqual(3 * N);
+    expect(visitsOf(ns, () => ns.release(holder))).toBeLessThanOrEqual(6 * N);
+    expect(ns.lease(waiting[0] as Lease).state).toBe('active');
+    expect(ns.state.waitingLeases).toBe(N);
+  });
+
+  it('a holder that asks for more passes all who wait for it', () => {
+    const { ns } = queued((index) => (index === 0 ? leased('doc/') : leased('doc/x')));
+    expect(visitsOf(ns, () => ns.hold('holder', leased('doc/y')))).toBeLessThanOrEqual(4 * N);
+  });
+
+  it.each([
+    ['readers and writers in turn', (index: number) => (index % 2 === 0 ? stable('doc/x') : leased('doc/x')), 1],
+    ['readers before writers', (index: number) => (index < N / 2 ? stable('doc/x') : leased('doc/x')), N / 2],
+    ['optimistic writers', () => optimistic('doc/x'), N],
+  ])('a release before %s', (_, asks, granted) => {
+    const { ns, holder } = queued(asks);
+    expect(visitsOf(ns, () => ns.release(holder))).toBeLessThanOrEqual(10 * N);
+    expect(ns.state.activeLeases).toBe(granted);
+  });
+
+  it('a release that finds everybody refused on a map that changed', () => {
+    const { ns, holder } = queued(() => leased('doc/x'));
+    ns.putMap({ version: 1, kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }] });
+    expect(visitsOf(ns, () => ns.release(holder))).toBeLessThanOrEqual(10 * N);
+    expect(ns.state.waitingLeases).toBe(0);
+  });
+});
+
+describe('expired leases in the way of a wide request', () => {
+  it('are ended in bounded appends; the request waits for the sweeper, then is granted', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const count = 2 * SWEEP_LIMIT + 100;
+    ns.bounds = { ...ns.bounds, maxLeasesPerRun: count };
+    for (let index = 0; index < count; index += 1) {
+      ns.granted(ns.acquire('a', [leased(`doc/x/${index}`)], { ttl: 5 * SECOND }));
+    }
+    const last = ns.hold('b', leased('doc/x/last'));
+    const wide = ns.queue('c', leased('doc/x/'));
+    ns.advance(6 * SECOND);
+    ns.release(last);
+    expect(ns.last.length).toBeLessThanOrEqual(SWEEP_LIMIT + 10);
+    expect(ns.lease(wide).state).toBe('waiting');
+    let sweeps = 0;
+    for (let more = true; more; sweeps += 1) {
+      keep(ns, wide);
+      more = ns.sweep().more;
+      expect(ns.last.length).toBeLessThanOrEqual(2 * SWEEP_LIMIT + 10);
+    }
+    expect(ns.lease(wide).state).toBe('active');
+    expect(ns.state.activeLeases).toBe(1);
+    expect(sweeps).toBeGreaterThan(1);
   });
 });
