@@ -28,9 +28,14 @@ export interface DenialCount {
   readonly reason: string;
   readonly resource: string;
   readonly action: string;
+  /** Of the run that holds the lease; empty when there is no such lease. */
   readonly runId: string;
+  /** The run that the target named, where it is not the holder: a claim, not a fact. */
+  readonly presentedRun: string;
   readonly target: string;
   readonly count: number;
+  /** Of the first of them, by which each is found. */
+  readonly requestIds: readonly string[];
   /** What an `observe` kind allowed all the same. */
   readonly observedOnly: boolean;
 }

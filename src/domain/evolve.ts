@@ -3,13 +3,13 @@ import { compileStored } from './conflict-map/index.js';
 import type { DomainEvent, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
-import type { KeyBinding } from './key-binding.js';
+import { type KeyBinding, principalScope, runScope } from './key-binding.js';
 import type { EndReason, Lease } from './lease.js';
 import { hasEnded } from './run.js';
-import { bindingId, type State, type Unmatched } from './state.js';
+import { bindingId, type State } from './state.js';
 import type { Micros } from './time.js';
 
-/** How many unmatched resources are remembered; the least recently seen give way. */
+/** How many unmatched resources are counted; past that, only those whose names are known. */
 export const MAX_UNMATCHED = 10_000;
 
 /**
@@ -36,7 +36,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     case 'run_created':
       state.runs.set(body.run.runId, body.run);
       bind(state, {
-        scope: `principal:${body.run.principal}`,
+        scope: principalScope(body.run.principal),
         key: body.run.idempotencyKey,
         use: 'create_run',
         fingerprint: body.fingerprint,
@@ -131,7 +131,7 @@ function bind(state: State, binding: KeyBinding): void {
 
 function bindAcquire(state: State, lease: Lease, fingerprint: string, boundAt: Micros): void {
   bind(state, {
-    scope: `run:${lease.runId}`,
+    scope: runScope(lease.runId),
     key: lease.idempotencyKey,
     use: 'acquire',
     fingerprint,
@@ -206,17 +206,8 @@ function endEverything(state: State, time: Micros): void {
   }
 }
 
-/** Of those seen at one time the name decides: tables are in another order on every replica. */
-function isOlder(a: Unmatched, b: Unmatched): boolean {
-  return a.lastSeenAt < b.lastSeenAt || (a.lastSeenAt === b.lastSeenAt && a.resource < b.resource);
-}
-
 function countUnmatched(state: State, resource: string, times: number, time: Micros): void {
   const before = state.unmatched.get(resource);
-  if (before === undefined && state.unmatched.size >= MAX_UNMATCHED) {
-    let oldest = null as Unmatched | null;
-    for (const seen of state.unmatched.values()) if (oldest === null || isOlder(seen, oldest)) oldest = seen;
-    if (oldest !== null) state.unmatched.delete(oldest.resource);
-  }
+  if (before === undefined && state.unmatched.size >= MAX_UNMATCHED) return;
   state.unmatched.set(resource, { resource, times: (before?.times ?? 0) + times, lastSeenAt: time });
 }

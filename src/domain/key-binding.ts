@@ -8,7 +8,7 @@ export type KeyUse = 'acquire' | 'tombstone' | 'create_run' | 'update_run_state'
  * makes an acquire that is still in flight find that it was released already.
  */
 export interface KeyBinding {
-  /** `run:<run id>` for calls about a run, `principal:<name>` for calls that create runs or stop many. */
+  /** Of a run for calls about it, of a principal for calls that create runs or stop many. */
   readonly scope: string;
   readonly key: string;
   readonly use: KeyUse;
@@ -20,3 +20,6 @@ export interface KeyBinding {
   readonly leaseId: string;
   readonly boundAt: Micros;
 }
+
+export const runScope = (runId: string): string => `run:${runId}`;
+export const principalScope = (name: string): string => `principal:${name}`;

@@ -91,3 +91,16 @@ export function endReasonByTime(lease: Lease): 'unclaimed' | 'no_progress' | 'ex
   const windowEnd = progressAt !== null && progressWindow !== null ? progressAt + progressWindow : null;
   return expiresAt === windowEnd ? 'no_progress' : 'expired';
 }
+
+/** How a waiting request leaves the queue because of the time alone. */
+export interface QueueEnd {
+  readonly endReason: 'timed_out' | 'withdrawn';
+  readonly reason: string;
+}
+
+/** Null while the wait lasts and somebody may still come back for the place. */
+export function queueEnd(place: Waiting, now: Micros): QueueEnd | null {
+  if (place.waitsUntil <= now) return { endReason: 'timed_out', reason: 'The wait is over.' };
+  if (place.attachedUntil <= now) return { endReason: 'withdrawn', reason: 'Nobody came back for it.' };
+  return null;
+}

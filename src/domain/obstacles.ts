@@ -2,6 +2,7 @@ import { locksOfLease } from './held-locks.js';
 import { endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
 import { keySubject, type Lock } from './locks.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
+import type { Queue } from './queue.js';
 import type { Blocker } from './refusal.js';
 import type { State } from './state.js';
 import type { Micros } from './time.js';
@@ -39,16 +40,16 @@ export function* holdersInTheWay(state: State, locks: readonly Lock[], asker: As
   }
 }
 
-/** Waiting requests of other runs that stand ahead in the queue and ask for an incompatible lock. */
-export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker): Iterable<Obstacle> {
+/** Waiting requests of other runs that stand ahead in the queue and ask for an incompatible lock, each once. */
+export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
   if (state.waitingLeases === 0) return;
   const seen = new Set<string>();
   for (const lock of locks) {
     for (const theirMode of INCOMPATIBLE[lock.mode]) {
-      for (const holder of state.queued[theirMode].holders(lock.key)) {
-        if (holder.runId === asker.runId || holder.order >= asker.order || seen.has(holder.leaseId)) continue;
-        seen.add(holder.leaseId);
-        const lease = state.leases.get(holder.leaseId);
+      for (const waiter of queue.ahead(theirMode, lock.key, asker.order)) {
+        if (waiter.runId === asker.runId || seen.has(waiter.leaseId)) continue;
+        seen.add(waiter.leaseId);
+        const lease = state.leases.get(waiter.leaseId);
         if (lease !== undefined) yield { lease, lock, theirMode };
       }
     }
@@ -71,44 +72,6 @@ export function ownHolder(state: State, locks: readonly Lock[], asker: Asker, no
     }
   }
   return null;
-}
-
-/** Runs that hold, or wait ahead for, what this waiting request asks for. */
-function* waitedFor(state: State, waiting: Lease, now: Micros): Iterable<string> {
-  const locks = locksOfLease(waiting);
-  const asker: Asker = { runId: waiting.runId, order: waiting.waiting?.queuedAt ?? 0, leaseId: waiting.leaseId };
-  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) yield lease.runId;
-  for (const { lease } of waitersAhead(state, locks, asker)) yield lease.runId;
-}
-
-/**
- * The runs by which `from` waits, directly or through others, for `target`; null when it does not. A
- * depth-first search over waiting requests, each run visited once (P9).
- */
-export function waitChain(state: State, from: string, target: string, now: Micros): string[] | null {
-  if (state.waitingLeases === 0) return null;
-  const visited = new Set<string>([from]);
-  const path: { runId: string; next: Iterator<string> }[] = [{ runId: from, next: successors(state, from, now) }];
-  while (path.length > 0) {
-    const step = path[path.length - 1] as (typeof path)[number];
-    const { value, done } = step.next.next();
-    if (done === true) {
-      path.pop();
-    } else if (value === target) {
-      return [...path.map((p) => p.runId), target];
-    } else if (!visited.has(value)) {
-      visited.add(value);
-      path.push({ runId: value, next: successors(state, value, now) });
-    }
-  }
-  return null;
-}
-
-function* successors(state: State, runId: string, now: Micros): Iterator<string> {
-  for (const holder of [...state.leasesOfRun.holders(runId)]) {
-    const lease = state.leases.get(holder.leaseId);
-    if (lease?.state === 'waiting') yield* waitedFor(state, lease, now);
-  }
 }
 
 /** The obstacle as a refusal names it. */

@@ -36,7 +36,12 @@ export async function repeated(bench, coordinator, inFlight, operation) {
   await settle(bench, coordinator);
   await closedLoop(inFlight, scale.warmUpMs, operation);
   await echo.measure(inFlight, scale.echoMs);
-  const [samples, echoes, costs] = [[], [], []];
+  /** @type {import('./measure.mjs').Sample[]} */
+  const samples = [];
+  /** @type {{ client: number, coordinator: number, postgres: number }[]} */
+  const costs = [];
+  /** @type {number[]} */
+  const echoes = [];
   for (let i = 0; i < scale.repetitions; i += 1) {
     const processes = await coordinator.processes();
     const before = await cpuTimes(processes);

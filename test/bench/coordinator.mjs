@@ -14,6 +14,7 @@ import { endPostgresOf, endProcess, postmasterOf } from './resources.mjs';
 /** @import { Gen } from './client.mjs' */
 
 const START_TIMEOUT_MS = 60_000;
+const MOST_COLLECTIONS = 10;
 
 /** What a coordinator is started with. */
 export class Launcher {
@@ -153,12 +154,33 @@ export class Coordinator {
     return { coordinator: this.pid, postmaster: await postmasterOf(this.dataDir) };
   }
 
-  /** Memory after full garbage collections. @returns {Promise<{ rss: number, heapUsed: number, external: number }>} */
+  /**
+   * Memory at rest: after full garbage collections, once what is resident has stopped falling, as pages are given back
+   * by and by.
+   * @returns {Promise<{ rss: number, heapUsed: number, external: number }>}
+   */
   async memory() {
+    let before = await this.#collect();
+    for (let i = 0; i < MOST_COLLECTIONS; i += 1) {
+      await pause(this.#launcher.options.scale.restMs);
+      const now = await this.#collect();
+      if (now.rss > before.rss * 0.99) return now;
+      before = now;
+    }
+    return before;
+  }
+
+  async #collect() {
     const answer = once(this.#child, 'message');
     this.#child.send('memory');
     const [{ memory }] = await answer;
-    return memory;
+    return /** @type {{ rss: number, heapUsed: number, external: number }} */ (memory);
+  }
+
+  /** The most that was ever resident, in bytes; NaN where the system does not tell. */
+  async peakRss() {
+    const status = await readFile(`/proc/${this.pid}/status`, 'utf8').catch(() => '');
+    return Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) * 1_024;
   }
 
   /** Stopped, so that it takes nothing from another one that is being measured. */

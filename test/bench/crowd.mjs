@@ -18,7 +18,8 @@ const TTL_SECONDS = 3_600;
  * @property {Coordinator} coordinator
  * @property {Member[]} members
  * @property {number} emptyRss
- * @property {{ rss: number, heapUsed: number, external: number }} memory  once it was complete
+ * @property {{ rss: number, heapUsed: number, external: number }} memory  at rest, once it was complete
+ * @property {number} peakRss
  * @property {number} filledPerSecond
  */
 
@@ -49,7 +50,7 @@ export class Crowds {
   async drop(size) {
     const crowd = await this.#made.get(size);
     this.#made.delete(size);
-    await crowd?.coordinator.stop();
+    if (crowd !== undefined) await this.#launcher.takeBack(crowd.coordinator);
   }
 
   async dropAll() {
@@ -59,7 +60,9 @@ export class Crowds {
   /** @param {number} size @returns {Promise<Crowd>} */
   async #make(size) {
     this.#progress(`filling a coordinator with ${size.toLocaleString('en-US')} leases`);
-    const coordinator = await this.#launcher.fresh(`crowd-${size}`);
+    const smallest = size === Math.min(...this.#launcher.options.scale.crowds);
+    const name = `crowd-${size}`;
+    const coordinator = await (smallest ? this.#launcher.lend(name) : this.#launcher.fresh(name));
     const emptyRss = (await coordinator.memory()).rss;
     const startedAt = performance.now();
     const members = await fill(coordinator, size, {
@@ -68,7 +71,9 @@ export class Crowds {
       under: 'item/crowd',
     });
     const seconds = (performance.now() - startedAt) / 1_000;
-    return { coordinator, members, emptyRss, memory: await coordinator.memory(), filledPerSecond: size / seconds };
+    const peakRss = await coordinator.peakRss();
+    const memory = await coordinator.memory();
+    return { coordinator, members, emptyRss, memory, peakRss, filledPerSecond: size / seconds };
   }
 }
 

@@ -23,7 +23,8 @@ import { writeFile } from 'node:fs/promises';
 
 /** @param {Row} row */
 function complete(row) {
-  return { peer: null, ratio: null, target: null, reached: null, ...row };
+  const { name, value, unit, peer = null, ratio = null, target = null, reached = null, ...more } = row;
+  return { name, value, unit, peer, ratio, target, reached, ...more };
 }
 
 /** @param {readonly Row[]} rows @param {object} environment @param {string} file '-' for stdout */

@@ -115,7 +115,10 @@ export class Oracle {
           const captures = covers(entry, resource) ? capturesOf(rule.when.pattern, resource) : null;
           if (captures === null) continue;
           for (const touch of rule.touches) {
-            const touched = touch.resource.replace(/\{(.+?)(\.\.\.)?\}/g, (_, name: string) => captures.get(name) ?? '?');
+            const touched = touch.resource.replace(
+              /\{(.+?)(\.\.\.)?\}/g,
+              (_, name: string) => captures.get(name) ?? '?',
+            );
             const covered = entries.some(
               (other) =>
                 other.access === touch.access &&
@@ -353,7 +356,6 @@ export class Auditor {
       readonly eventOf: (record: EventRecord) => DomainEvent;
     },
     private readonly maxClockSkew: Micros,
-    private readonly checksDeadlocks = true,
   ) {
     this.oracle = new Oracle(universe);
     this.hash = log.genesisHash;
@@ -432,7 +434,13 @@ export class Auditor {
         this.mapPutAt = event.time;
         return;
       case 'lease_queued':
-        this.bind(`run:${body.lease.runId}`, body.lease.idempotencyKey, body.lease.leaseId, 'acquire', body.fingerprint);
+        this.bind(
+          `run:${body.lease.runId}`,
+          body.lease.idempotencyKey,
+          body.lease.leaseId,
+          'acquire',
+          body.fingerprint,
+        );
         this.queued(body.lease);
         return;
       case 'lease_granted':
@@ -456,7 +464,13 @@ export class Auditor {
         this.ended(body.leaseId, body.endReason, event.time, databaseNow);
         return;
       case 'key_bound':
-        this.bind(body.binding.scope, body.binding.key, body.binding.leaseId, body.binding.use, body.binding.fingerprint);
+        this.bind(
+          body.binding.scope,
+          body.binding.key,
+          body.binding.leaseId,
+          body.binding.use,
+          body.binding.fingerprint,
+        );
         return;
       case 'database_identified':
         promise(!body.lostHistory, 'the simulation loses no history');
@@ -515,7 +529,10 @@ export class Auditor {
     promise(Number.isSafeInteger(lease.expiresAt), `P5: ${leaseId} has no end`);
     promise((lease.expiresAt as Micros) <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
     promise((lease.expiresAt as Micros) <= (lease.maxExpiresAt as Micros), `P5: ${leaseId} outlives its max hold`);
-    promise(this.oracle.missing(now.entries).length === 0, `C3: ${leaseId} lacks ${this.oracle.missing(now.entries)[0]}`);
+    promise(
+      this.oracle.missing(now.entries).length === 0,
+      `C3: ${leaseId} lacks ${this.oracle.missing(now.entries)[0]}`,
+    );
     this.inTurn(now, time);
     this.overNobody(now);
     this.leases.set(leaseId, now);
@@ -608,7 +625,7 @@ export class Auditor {
 
   /** P9, after an append: no runs wait for each other in a circle. */
   private flowing(databaseNow: Micros): void {
-    if (this.waiting.length < 2 || !this.checksDeadlocks) return;
+    if (this.waiting.length < 2) return;
     const stuck = this.queueAt(databaseNow).deadlocked();
     promise(stuck === null, `P9: ${stuck} waits for itself, and nothing but time can end that`);
   }

@@ -1,8 +1,14 @@
 import { checkFence } from '../../src/domain/check-fence.js';
-import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
-import { DEFAULT_BOUNDS, type Decision, type NeedsLoad, NOTHING_LOADED, View } from '../../src/domain/decide/decision.js';
+import {
+  DEFAULT_BOUNDS,
+  type Decision,
+  type NeedsLoad,
+  NOTHING_LOADED,
+  View,
+} from '../../src/domain/decide/decision.js';
 import { decidePutMap, type OnLiveConflict } from '../../src/domain/decide/put-map.js';
 import { decideRelease, decideRevoke } from '../../src/domain/decide/release.js';
 import { decideRenew } from '../../src/domain/decide/renew.js';
@@ -19,7 +25,7 @@ import { INCOMPATIBLE } from '../../src/domain/modes.js';
 import type { RefusalKind } from '../../src/domain/refusal.js';
 import type { Run } from '../../src/domain/run.js';
 import { bindingId, emptyState, type State } from '../../src/domain/state.js';
-import { type Micros, MILLISECOND, SECOND } from '../../src/domain/time.js';
+import { MILLISECOND, type Micros, SECOND } from '../../src/domain/time.js';
 import { type Command, newCommand, type Plan, planBatch } from '../../src/engine/batch.js';
 import { decodeEvent } from '../../src/engine/event-codec.js';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
@@ -36,8 +42,20 @@ import type {
   Snapshot,
   UnmatchedResource,
 } from '../../src/storage/store.js';
-import { digestOf, EVERYTHING, IDENTITY, leased, locksIn, MAX_SKEW, optimistic, ordered, read, stable, START } from './domain.js';
-import { Auditor, type Audited, mayWrite, overAt, universeOf, Violation } from './oracle.js';
+import {
+  digestOf,
+  EVERYTHING,
+  IDENTITY,
+  leased,
+  locksIn,
+  MAX_SKEW,
+  optimistic,
+  ordered,
+  read,
+  START,
+  stable,
+} from './domain.js';
+import { type Audited, Auditor, mayWrite, overAt, universeOf, Violation } from './oracle.js';
 
 /**
  * A world in one thread and without time: a database, a few replicas of the coordinator, and many clients. Everything
@@ -137,8 +155,6 @@ export type Sabotage =
 export interface SimulationOptions {
   readonly replicas?: number;
   readonly sabotage?: Sabotage;
-  /** False: circles of waiting runs are let pass. */
-  readonly checksDeadlocks?: boolean;
 }
 
 // ------------------------------------------------------------------------------------------------------ the database
@@ -528,7 +544,6 @@ export class Simulation {
       UNIVERSE,
       { genesisHash: GENESIS_HASH, hashOf: hashEvent, eventOf: decodeEvent },
       MAX_SKEW,
-      options.checksDeadlocks ?? true,
     );
     this.create();
     for (let index = 0; index < (options.replicas ?? 3); index += 1) {
@@ -673,10 +688,13 @@ export class Simulation {
     const { state } = replica.log;
     if (this.options.sabotage === 'stale_head') return;
     const expected = this.digests[state.revision];
-    if (expected === undefined) throw new Violation(`P7: ${replica.name} is at revision ${state.revision}, which is not in the log`);
+    if (expected === undefined)
+      throw new Violation(`P7: ${replica.name} is at revision ${state.revision}, which is not in the log`);
     const actual = digestOf(state);
     if (actual !== expected) {
-      throw new Violation(`P7: ${replica.name} has another state at revision ${state.revision}:\n${actual}\n${expected}`);
+      throw new Violation(
+        `P7: ${replica.name} has another state at revision ${state.revision}:\n${actual}\n${expected}`,
+      );
     }
   }
 
@@ -871,7 +889,13 @@ export class Simulation {
   }
 
   private createRun(authority: Micros): void {
-    const worker: Worker = { runId: this.fresh('run'), principal: `p${this.workers.length}`, asked: [], told: new Map(), made: false };
+    const worker: Worker = {
+      runId: this.fresh('run'),
+      principal: `p${this.workers.length}`,
+      asked: [],
+      told: new Map(),
+      made: false,
+    };
     const authorityEndsAt = this.database.now + authority;
     const command = {
       principal: worker.principal,
@@ -978,8 +1002,14 @@ export class Simulation {
     this.count(decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : decided.kind);
     const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, key));
     if (decided.kind !== 'refusal') {
-      expectPromise(bound?.leaseId === decided.leaseId, `P6: the key ${key} was answered with ${decided.leaseId}, but is bound to ${bound?.leaseId}`);
-      expectPromise(asked.leaseId === null || asked.leaseId === decided.leaseId, `P6: the key ${key} was answered with two leases`);
+      expectPromise(
+        bound?.leaseId === decided.leaseId,
+        `P6: the key ${key} was answered with ${decided.leaseId}, but is bound to ${bound?.leaseId}`,
+      );
+      expectPromise(
+        asked.leaseId === null || asked.leaseId === decided.leaseId,
+        `P6: the key ${key} was answered with two leases`,
+      );
       expectPromise(bound?.fingerprint === command.fingerprint, `P6: the key ${key} was answered for another request`);
       asked.leaseId = decided.leaseId;
       if (lease !== undefined) worker.told.set(lease.leaseId, lease);
@@ -1029,7 +1059,8 @@ export class Simulation {
       this.command(worker.principal, (decision) => decideRelease(decision, command), {
         answered: ({ outcome }) => {
           this.count(`release ${outcome}`);
-          const released = leaseId ?? this.auditor.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
+          const released =
+            leaseId ?? this.auditor.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
           if (released !== undefined && released !== '') this.endAnswered(released, worker.runId);
         },
         failed: (error) => {
@@ -1067,7 +1098,8 @@ export class Simulation {
       this.command('operator', (decision) => decideStopRun(decision, command), {
         answered: () => {
           this.count('stop');
-          for (const lease of this.auditor.leases.values()) if (lease.runId === runId) this.endAnswered(lease.leaseId, runId);
+          for (const lease of this.auditor.leases.values())
+            if (lease.runId === runId) this.endAnswered(lease.leaseId, runId);
         },
         failed: () => undefined,
       }),
@@ -1075,7 +1107,8 @@ export class Simulation {
   }
 
   private update(worker: Worker, replica: SimReplica): void {
-    const state = this.draw.pick(['active', 'active', 'active', 'waiting_for_input', 'blocked', 'finished'] as const) ?? 'active';
+    const state =
+      this.draw.pick(['active', 'active', 'active', 'waiting_for_input', 'blocked', 'finished'] as const) ?? 'active';
     const key = this.fresh('update');
     const command = {
       principal: worker.principal,
@@ -1179,13 +1212,19 @@ export class Simulation {
       expectPromise(check.live, `P3: a write was allowed on ${leaseId}, which was not live when the check was decided`);
       const ended = this.ends.get(leaseId) ?? Number.POSITIVE_INFINITY;
       expectPromise(ended >= check.startedAt, `P3: a write was allowed on ${leaseId} after its end had been answered`);
-      expectPromise(covered(check.lease), `P4: a write to ${write.resource} was allowed on ${leaseId}, which does not cover it`);
+      expectPromise(
+        covered(check.lease),
+        `P4: a write to ${write.resource} was allowed on ${leaseId}, which does not cover it`,
+      );
       return;
     }
     const now = this.auditor.leases.get(leaseId);
     const live = check.live && now !== undefined && this.auditor.isLive(leaseId, this.database.now + SECOND);
     const denied = live && covered(check.lease) && covered(now) && overAt(now) > this.reference.time;
-    expectPromise(!denied, `P8: a write to ${write.resource} was denied as ${result.reason} although ${leaseId} covers it`);
+    expectPromise(
+      !denied,
+      `P8: a write to ${write.resource} was denied as ${result.reason} although ${leaseId} covers it`,
+    );
   }
 }
 

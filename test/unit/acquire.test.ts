@@ -9,8 +9,8 @@ import {
   Namespace,
   optimistic,
   read,
-  stable,
   START,
+  stable,
   tokenOn,
   writeSet,
 } from '../support/domain.js';
@@ -151,6 +151,14 @@ describe('tokens and times', () => {
     const bounded = ns.hold('short', leased('paced/4'));
     expect(bounded.expiresAt).toBe(START + 5 * SECOND);
     expect(bounded.maxExpiresAt).toBe(START + 5 * SECOND);
+  });
+
+  it('zero never means for ever: a ttl of 0 is over at once (P5)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const lease = ns.granted(ns.acquire('a', [leased('doc/x')], { ttl: 0 }));
+    expect(lease.expiresAt).toBe(lease.grantedAt);
+    expect(ns.check(lease, {}).results[0]?.reason).toBe('expired');
+    ns.hold('b', leased('doc/x'));
   });
 
   it('relies on the end of authority being in the future, which the append proves (P5)', () => {

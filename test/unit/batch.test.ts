@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { decideAcquire } from '../../src/domain/decide/acquire.js';
 import { DEFAULT_BOUNDS, type Decision, type LoadedRecords, NOTHING_LOADED } from '../../src/domain/decide/decision.js';
-import { decideCreateRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
 import { decideRenew } from '../../src/domain/decide/renew.js';
+import { decideCreateRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
 import { decideSweep } from '../../src/domain/decide/upkeep.js';
 import type { DomainEvent } from '../../src/domain/event.js';
 import { BaseHolderIndex, type Holder, OverlayHolderIndex } from '../../src/domain/holder-index.js';
@@ -197,7 +197,11 @@ describe('a plan', () => {
       'refusal',
       'lease',
     ]);
-    expect(planned.events.map((event) => event.body.kind)).toEqual(['lease_granted', 'acquire_refused', 'lease_granted']);
+    expect(planned.events.map((event) => event.body.kind)).toEqual([
+      'lease_granted',
+      'acquire_refused',
+      'lease_granted',
+    ]);
     const { revision } = ns.state;
     expect(planned.outcomes.map((outcome) => 'revision' in outcome && outcome.revision)).toEqual([
       revision + 1,
@@ -424,7 +428,12 @@ describe('idempotency keys that are no longer in memory (P6, F1)', () => {
     };
     ns.decide((decision) => decideCreateRun(decision, asked));
     restarted(ns).advance(2 * SECOND);
-    expect(plan(ns, command((decision) => decideCreateRun(decision, asked))).missing.length).toBe(1);
+    expect(
+      plan(
+        ns,
+        command((decision) => decideCreateRun(decision, asked)),
+      ).missing.length,
+    ).toBe(1);
   });
 });
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { expandWriteSet } from '../../src/domain/conflict-map/index.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import { expandWriteSet } from '../../src/domain/conflict-map/index.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
 import { BaseHolderIndex } from '../../src/domain/holder-index.js';
@@ -66,9 +66,7 @@ describe('locks of an entry', () => {
     ];
     const locks = locksOf(entries, []);
     expect(locks.some((lock) => lock.key.includes('a/b'))).toBe(false);
-    expect(locks.filter((lock) => lock.key === nodeKey('a'))).toEqual([
-      { key: '/a', mode: 'IX', entry: 1, rule: '' },
-    ]);
+    expect(locks.filter((lock) => lock.key === nodeKey('a'))).toEqual([{ key: '/a', mode: 'IX', entry: 1, rule: '' }]);
   });
 
   it('keys of leaves, nodes and rules are never the same', () => {

@@ -205,30 +205,26 @@ describe('bounds of holding (P5, R2)', () => {
       marker: fc.option(fc.constantFrom('a', 'b', 'c')),
     });
     fc.assert(
-      fc.property(
-        fc.integer({ min: 5, max: 200 }),
-        fc.array(renewal, { maxLength: 20 }),
-        (authority, renewals) => {
-          const ns = new Namespace();
-          const authorityEndsAt = START + authority * SECOND;
-          ns.run('a', { authorityEndsAt });
-          const lease = ns.hold('a', leased('paced/1'));
-          for (const { after, ttl, marker } of renewals) {
-            ns.advance(after);
-            const before = ns.lease(lease);
-            const wasLive = before.state === 'active' && (before.expiresAt as number) > ns.now;
-            const { refusal } = ns.renew(lease, { ...(ttl && { ttl }), ...(marker && { marker }) });
-            const now = ns.lease(lease);
-            if (refusal === null) expect(wasLive).toBe(true);
-            else expect(now.expiresAt).toBe(before.expiresAt);
-            expect(Number.isSafeInteger(now.expiresAt)).toBe(true);
-            expect(now.expiresAt).toBeGreaterThanOrEqual(before.expiresAt as number);
-            expect(now.expiresAt).toBeLessThanOrEqual((lease.grantedAt as number) + 120 * SECOND);
-            expect(now.expiresAt).toBeLessThanOrEqual(authorityEndsAt);
-            expect(now.expiresAt).toBeLessThanOrEqual((now.progressAt as number) + 50 * SECOND);
-          }
-        },
-      ),
+      fc.property(fc.integer({ min: 5, max: 200 }), fc.array(renewal, { maxLength: 20 }), (authority, renewals) => {
+        const ns = new Namespace();
+        const authorityEndsAt = START + authority * SECOND;
+        ns.run('a', { authorityEndsAt });
+        const lease = ns.hold('a', leased('paced/1'));
+        for (const { after, ttl, marker } of renewals) {
+          ns.advance(after);
+          const before = ns.lease(lease);
+          const wasLive = before.state === 'active' && (before.expiresAt as number) > ns.now;
+          const { refusal } = ns.renew(lease, { ...(ttl && { ttl }), ...(marker && { marker }) });
+          const now = ns.lease(lease);
+          if (refusal === null) expect(wasLive).toBe(true);
+          else expect(now.expiresAt).toBe(before.expiresAt);
+          expect(Number.isSafeInteger(now.expiresAt)).toBe(true);
+          expect(now.expiresAt).toBeGreaterThanOrEqual(before.expiresAt as number);
+          expect(now.expiresAt).toBeLessThanOrEqual((lease.grantedAt as number) + 120 * SECOND);
+          expect(now.expiresAt).toBeLessThanOrEqual(authorityEndsAt);
+          expect(now.expiresAt).toBeLessThanOrEqual((now.progressAt as number) + 50 * SECOND);
+        }
+      }),
       { numRuns: 200 },
     );
   });

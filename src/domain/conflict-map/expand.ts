@@ -78,24 +78,36 @@ export function expandWriteSet(
   return tooMany === null ? { ok: true, writeSet } : { ok: false, refusal: tooMany, unmatched: [] };
 }
 
+/** What is answered all the same where a run would be refused, and the refusal beside it. */
+export interface LenientExpansion {
+  readonly writeSet: ExpandedWriteSet;
+  readonly refusal: Refusal | null;
+}
+
+/** The same for a question about the map alone (explain, assertions, the matrix of tasks), under a contract that allows everything. */
+export function expandForQuestion(map: ConflictMap, request: WriteSetRequest): LenientExpansion {
+  return expandLeniently(map, request, ALLOWS_EVERYTHING, Number.POSITIVE_INFINITY);
+}
+
 /**
- * The same for a question about the map alone (explain, assertions, the matrix of tasks): under a
- * contract that allows everything, and going on where a run would be refused, which is told beside.
+ * The same for what is held already, when the map has changed: going on where a run would be refused.
+ * What is refused brings its locks, and no action.
  */
-export function expandForQuestion(
+export function expandLeniently(
   map: ConflictMap,
   request: WriteSetRequest,
-): { readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal | null } {
+  contract: readonly Allowance[],
+  maxLocks: number,
+): LenientExpansion {
   const asked = requestedBy(map, request, Number.POSITIVE_INFINITY);
-  const expansion = new Expansion(map, contractOf(ALLOWS_EVERYTHING), true);
+  const expansion = new Expansion(map, contractOf(contract), true);
   if (asked.ok) {
     expansion.addRequested(asked.entries);
     expansion.close();
   }
-  return {
-    writeSet: expansion.writeSet(asked.ok ? asked.notBefore : null),
-    refusal: asked.ok ? expansion.refusal : asked.refusal,
-  };
+  const writeSet = expansion.writeSet(asked.ok ? asked.notBefore : null);
+  const refusal = asked.ok ? expansion.refusal : asked.refusal;
+  return { writeSet, refusal: refusal ?? lockRefusal(writeSet, maxLocks) };
 }
 
 /** An entry in the making. */
@@ -269,7 +281,8 @@ class Expansion {
     const judged = judgeImplied(this.map, this.contract, asked);
     const mode = by.mode === 'observe' ? 'observe' : judged.mode;
     this.note(judged, mode);
-    return this.put(asked, judged, mode, null);
+    const refused = mode === 'enforce' && judged.refusal !== null;
+    return this.put(asked, refused ? { ...judged, actions: [] } : judged, mode, null);
   }
 
   /** Why a rule may not add this resource: rules that feed themselves meet one of these bounds. */

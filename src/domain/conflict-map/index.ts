@@ -12,6 +12,7 @@ export {
   type ExpandBounds,
   type ExpandedWriteSet,
   type ExpandResult,
+  expandLeniently,
   expandWriteSet,
   type ObservedRefusal,
 } from './expand.js';

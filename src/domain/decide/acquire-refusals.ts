@@ -41,7 +41,7 @@ export function endedWaiting(lease: Lease | undefined): Refusal {
     default:
       return refuse(
         'ended',
-        'The waiting request was decided again, on a changed map or contract, and refused.',
+        'The waiting request was decided again and refused: the map changed, another lease of the run holds it, or its run would wait for itself.',
         ASK_ANEW,
       );
   }

@@ -1,18 +1,11 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
-import type { KeyBinding } from '../key-binding.js';
-import { endsAt, isPast, type Lease } from '../lease.js';
+import { type KeyBinding, runScope } from '../key-binding.js';
+import { endsAt, isPast, type Lease, queueEnd } from '../lease.js';
 import type { Lock } from '../locks.js';
-import {
-  type Asker,
-  holdersInTheWay,
-  MAX_BLOCKERS,
-  type Obstacle,
-  ownHolder,
-  waitChain,
-  waitersAhead,
-} from '../obstacles.js';
+import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, ownHolder, waitersAhead } from '../obstacles.js';
+import { Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
@@ -28,15 +21,20 @@ import {
 } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { endLeases, endPastLeases } from './ending.js';
-import { enforcedLocks, entriesWithToken, grantTimes, pastInTheWay } from './granting.js';
+import {
+  enforcedLocks,
+  entriesWithToken,
+  grantTimes,
+  grantWaiters,
+  MAX_PAST_ENDED,
+  pastInTheWay,
+  refuseDeadlocked,
+} from './granting.js';
 import { keyReused } from './idempotency.js';
 import { ownRun, runRefusal } from './run-guard.js';
 
 /** How long a place in the queue outlives the last sign of its caller. */
 export const ATTACHED_FOR: Micros = 10 * SECOND;
-
-/** More expired leases than this in the way of one request are ended by the sweeper, not by the request. */
-const MAX_PAST_ENDED = 1_000;
 
 export interface AcquireCommand {
   readonly principal: string;
@@ -69,7 +67,7 @@ export type AcquireDecision =
 /** AcquireWriteSet: all of it or nothing, the same key the same lease (P1, P6, P9). */
 export function decideAcquire(decision: Decision, command: AcquireCommand): AcquireDecision {
   const run = ownRun(decision, command.runId, command.principal);
-  const binding = decision.key(`run:${run.runId}`, command.idempotencyKey);
+  const binding = decision.key(runScope(run.runId), command.idempotencyKey);
   if (binding !== undefined) return repeat(decision, command, binding);
   const considered = consider(decision, command, run);
   if (considered.kind === 'granted') return grant(decision, command, run, considered.writeSet, considered.asker);
@@ -119,40 +117,47 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   // What has expired ends first, so that those who waited for it go first (P9).
   const past = pastInTheWay(decision, writeSet, MAX_PAST_ENDED);
   if (past.length > 0) endPastLeases(decision, past);
-  const obstacles = obstaclesNow(decision, locks, asker);
+  const queue = new Queue(decision);
+  const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };
-  const held = heldRefusal(decision, command, run, writeSet, obstacles);
-  if (command.wait <= 0) return refused(held);
-  const cycle = deadlockCycle(decision, locks, asker);
-  if (cycle !== null) return refused(deadlock(held, cycle));
+  const grantable = grantableNow(decision, command, run, queue);
+  const heldByOthers = held(writeSet.entries, obstacles, decision.now, grantable);
+  if (command.wait <= 0) return refused(heldByOthers);
+  const cycle = deadlockCycle(decision, locks, asker, queue);
+  if (cycle !== null) return refused(deadlock(heldByOthers, cycle));
   const full = waiterLimit(decision, run);
   if (full !== null) return refused(full);
-  return { kind: 'queue', writeSet, refusal: held, ahead: obstacles.filter((o) => o.lease.state === 'waiting').length };
+  return {
+    kind: 'queue',
+    writeSet,
+    refusal: heldByOthers,
+    ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
+  };
 }
 
 /** Live holders first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
-function obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker): Obstacle[] {
-  const obstacles: Obstacle[] = [];
+function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
+  let holders = 0;
   for (const obstacle of holdersInTheWay(decision.state, locks, asker)) {
-    obstacles.push(obstacle);
-    if (obstacles.length >= MAX_BLOCKERS) break;
+    yield obstacle;
+    holders += 1;
+    if (holders >= MAX_BLOCKERS) break;
   }
-  for (const obstacle of waitersAhead(decision.state, locks, asker)) {
-    if (waitChain(decision.state, obstacle.lease.runId, asker.runId, decision.now) !== null) continue;
-    obstacles.push(obstacle);
+  for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
+    if (!queue.runsWaitingFor(asker.runId).has(obstacle.lease.runId)) yield obstacle;
   }
-  return obstacles;
 }
 
 /** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
-function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker): string[] | null {
-  if (decision.state.waitingLeases === 0) return null;
-  const asked = new Set<string>();
+function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): string[] | null {
+  const waiting = queue.runsWaitingFor(asker.runId);
+  if (waiting.size === 0) return null;
   for (const { lease } of holdersInTheWay(decision.state, locks, asker)) {
-    if (asked.has(lease.runId)) continue;
-    asked.add(lease.runId);
-    const chain = waitChain(decision.state, lease.runId, asker.runId, decision.now);
-    if (chain !== null) return [asker.runId, ...chain];
+    if (!waiting.has(lease.runId)) continue;
+    const cycle = [asker.runId];
+    for (let runId: string | undefined = lease.runId; runId !== undefined; runId = waiting.get(runId))
+      cycle.push(runId);
+    return cycle;
   }
   return null;
 }
@@ -171,6 +176,7 @@ function grant(
     concerning(command, lease),
     lease.grantedAt ?? undefined,
   );
+  grantWaiters(decision, refuseDeadlocked(decision, run));
   return { kind: 'lease', leaseId: lease.leaseId };
 }
 
@@ -285,12 +291,10 @@ function repeatActive(decision: Decision, lease: Lease): AcquireDecision {
 function reattach(decision: Decision, lease: Lease): AcquireDecision {
   const place = lease.waiting;
   const now = decision.now;
-  if (place === null || place.waitsUntil <= now || place.attachedUntil <= now) {
-    const timedOut = place !== null && place.waitsUntil <= now;
-    const [endReason, why] = timedOut
-      ? (['timed_out', 'The wait is over.'] as const)
-      : (['withdrawn', 'Nobody came back for it.'] as const);
-    endLeases(decision, [lease], endReason, why);
+  if (place === null) throw new Error(`lease ${lease.leaseId.slice(0, 8)}… waits without a place in the queue`);
+  const end = queueEnd(place, now);
+  if (end !== null) {
+    endLeases(decision, [lease], end.endReason, end.reason);
     return { kind: 'refusal', refusal: endedWaiting(decision.lease(lease.leaseId) ?? lease) };
   }
   const attachment = place.attachment + 1;
@@ -308,7 +312,7 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
 /** Whom a waiting request waits for, as a refusal, and how many conflicting requests stand ahead. */
 export function describeWaiting(decision: Decision, lease: Lease): { refusal: Refusal; ahead: number } {
   const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
-  const obstacles = obstaclesNow(decision, locksOfLease(lease), asker);
+  const obstacles = [...obstaclesNow(decision, locksOfLease(lease), asker, new Queue(decision))];
   return {
     refusal: held(lease.entries, obstacles, decision.now, []),
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
@@ -341,18 +345,8 @@ function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
   );
 }
 
-function heldRefusal(
-  decision: Decision,
-  command: AcquireCommand,
-  run: Run,
-  writeSet: ExpandedWriteSet,
-  obstacles: readonly Obstacle[],
-): Refusal {
-  return held(writeSet.entries, obstacles, decision.now, grantableNow(decision, command, run));
-}
-
 /** The requested entries that could be granted one by one now; none for a request of one entry. */
-function grantableNow(decision: Decision, command: AcquireCommand, run: Run): RequestedEntry[] {
+function grantableNow(decision: Decision, command: AcquireCommand, run: Run, queue: Queue): RequestedEntry[] {
   const { entries } = command.request;
   if (entries.length < 2) return [];
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
@@ -363,6 +357,8 @@ function grantableNow(decision: Decision, command: AcquireCommand, run: Run): Re
       run.allowed,
       decision.bounds,
     );
-    return alone.ok && obstaclesNow(decision, enforcedLocks(alone.writeSet), asker).length === 0;
+    if (!alone.ok) return false;
+    for (const _ of obstaclesNow(decision, enforcedLocks(alone.writeSet), asker, queue)) return false;
+    return true;
   });
 }

@@ -40,12 +40,23 @@ export function changeRunState(
   endReason: EndReason | null,
   requestIds: readonly string[] = [],
 ): void {
+  const held = enterState(decision, runs, state, reason, endReason, requestIds);
+  if (endReason !== null) endLeases(decision, held, endReason, reason);
+}
+
+/** The change alone; returns what an end is to end. */
+export function enterState(
+  decision: Decision,
+  runs: readonly Run[],
+  state: RunState,
+  reason: string,
+  endReason: EndReason | null,
+  requestIds: readonly string[] = [],
+): Lease[] {
   const blockCause = state === 'blocked' ? 'reported' : null;
   const endedAt = endReason === null ? null : decision.now;
   for (const { runId } of runs) {
     decision.emit({ kind: 'run_state_changed', runId, state, reason, blockCause, endedAt }, { runId, requestIds });
   }
-  if (endReason === null) return;
-  const held = runs.flatMap((run) => [...liveLeasesOf(decision.state, run.runId)]);
-  endLeases(decision, held, endReason, reason);
+  return endReason === null ? [] : runs.flatMap((run) => [...liveLeasesOf(decision.state, run.runId)]);
 }

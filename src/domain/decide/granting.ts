@@ -1,9 +1,11 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
+import { cycleText, heldCycle } from '../deadlock.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type LeaseEntry } from '../lease.js';
+import { isPast, type Lease, type LeaseEntry, type QueueEnd, queueEnd } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
-import { type Asker, holdersInTheWay, ownHolder, waitChain, waitersAhead } from '../obstacles.js';
+import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
+import { Queue } from '../queue.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
@@ -34,8 +36,9 @@ export function entriesWithToken(
   writeSet: ExpandedWriteSet,
   asker: Asker,
   token: Micros,
+  queue: Queue = new Queue(decision),
 ): LeaseEntry[] {
-  const refused = observedRefusals(decision, writeSet, asker);
+  const refused = observedRefusals(decision, writeSet, asker, queue);
   return writeSet.entries.map((entry, index) => ({
     ...entry,
     token: entry.access === 'read' ? 0 : token,
@@ -44,12 +47,17 @@ export function entriesWithToken(
 }
 
 /** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it or waits for it. */
-function observedRefusals(decision: Decision, writeSet: ExpandedWriteSet, asker: Asker): Map<number, string> {
+function observedRefusals(
+  decision: Decision,
+  writeSet: ExpandedWriteSet,
+  asker: Asker,
+  queue: Queue,
+): Map<number, string> {
   const refused = new Map<number, string>(writeSet.observedRefusals.map(({ entry, refusal }) => [entry, refusal.kind]));
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
     const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
-    if (!isFree(decision, locksOf([entry], rules), asker)) refused.set(index, 'held');
+    if (!isFree(decision, locksOf([entry], rules), asker, queue)) refused.set(index, 'held');
   });
   return refused;
 }
@@ -65,17 +73,31 @@ export function enforcedLocks(writeSet: ExpandedWriteSet): Lock[] {
 }
 
 /**
+ * More expired leases than this in the way of one request, or of those granted together, are ended by
+ * the sweeper first, so that no append is large because a subtree is.
+ */
+export const MAX_PAST_ENDED = 500;
+
+/** One look at those who wait: nobody joins the queue meanwhile. */
+interface Pass {
+  readonly queue: Queue;
+  /** How many leases and places that are over by their time it may still end; the sweeper ends the rest. */
+  endsLeft: number;
+}
+
+/**
  * Grants every waiting request that the freed locks make room for, in the order of the queue among
  * conflicting ones (P9). Each is decided again on the map and the run as they are now.
  */
 export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
   if (decision.state.waitingLeases === 0 || freed.length === 0) return;
+  const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED };
   let candidates = waitersTouching(decision, freed);
   while (candidates.length > 0) {
     const more: Lock[] = [];
     for (const leaseId of candidates) {
       const waiting = decision.state.leases.get(leaseId);
-      if (waiting?.state === 'waiting') more.push(...settleWaiter(decision, waiting));
+      if (waiting?.state === 'waiting') more.push(...settleWaiter(decision, waiting, pass));
     }
     // A waiter that left the queue without a grant makes room for those behind it.
     candidates = more.length === 0 ? [] : waitersTouching(decision, more);
@@ -96,25 +118,22 @@ function waitersTouching(decision: Decision, freed: readonly Lock[]): string[] {
 }
 
 /** Grants a waiting request, refuses it, or leaves it; returns the locks it gave up in the queue. */
-function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
+function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   const now = decision.now;
   const place = waiting.waiting;
   if (place === null || waiting.request === null) return [];
-  if (place.waitsUntil <= now || place.attachedUntil <= now) {
-    const timedOut = place.waitsUntil <= now;
-    return leaveQueue(
-      decision,
-      waiting,
-      timedOut ? 'timed_out' : 'withdrawn',
-      timedOut ? 'The wait is over.' : 'Nobody came back for it.',
-    );
-  }
+  const end = queueEnd(place, now);
   const run = decision.run(waiting.runId);
+  if (end !== null || (run !== undefined && run.authorityEndsAt <= now)) {
+    if (pass.endsLeft <= 0) return [];
+    pass.endsLeft -= 1;
+  }
+  if (end !== null) return leaveQueue(decision, waiting, end.endReason, end.reason);
   const notNow = run === undefined ? null : runRefusal(run, now, 'acquire');
   if (run === undefined || notNow !== null)
     return leaveQueue(decision, waiting, 'refused', notNow?.message ?? 'The run is gone.');
   const asker: Asker = { runId: run.runId, order: place.queuedAt, leaseId: waiting.leaseId };
-  if (!isFree(decision, locksOfLease(waiting), asker)) return [];
+  if (!isFree(decision, locksOfLease(waiting), asker, pass.queue)) return [];
   const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
   if (!expanded.ok) return leaveQueue(decision, waiting, 'refused', expanded.refusal.message);
   if (expanded.writeSet.notBefore !== null && expanded.writeSet.notBefore > now)
@@ -123,19 +142,34 @@ function settleWaiter(decision: Decision, waiting: Lease): Lock[] {
   if (ownHolder(decision.state, locks, asker, now) !== null) {
     return leaveQueue(decision, waiting, 'refused', 'Another lease of the run holds it now.');
   }
-  if (!isFree(decision, locks, asker)) return [];
-  const past = pastInTheWay(decision, expanded.writeSet);
+  if (!isFree(decision, locks, asker, pass.queue)) return [];
+  const past = pastInTheWay(decision, expanded.writeSet, pass.endsLeft + 1);
+  if (past.length > pass.endsLeft) return [];
+  pass.endsLeft -= past.length;
   for (const lease of past) endPast(decision, lease);
-  grantWaiting(decision, waiting, run, expanded.writeSet, asker);
-  return [...locksOfLease(waiting), ...past.flatMap(locksOfLease)];
+  grantWaiting(decision, waiting, run, expanded.writeSet, asker, pass.queue);
+  return [...locksOfLease(waiting), ...past.flatMap(locksOfLease), ...refuseDeadlocked(decision, run)];
+}
+
+/**
+ * A grant that passes a waiter can make the run hold what that one needs, while the run itself waits
+ * for it by another request: that request is refused, which it would have been now (P9). Returns the
+ * locks it gave up in the queue.
+ */
+export function refuseDeadlocked(decision: Decision, { runId }: Run): Lock[] {
+  const freed: Lock[] = [];
+  const find = () => heldCycle(decision.state, decision.now, [runId]);
+  for (let cycle = find(); cycle !== null; cycle = find()) {
+    const own = cycle.find((lease) => lease.runId === runId);
+    if (own === undefined) break;
+    const reason = `Another grant to its run closed a cycle of runs that wait for each other: ${cycleText(cycle, own)}.`;
+    freed.push(...leaveQueue(decision, own, 'refused', reason));
+  }
+  return freed;
 }
 
 /** Expired leases, of the run itself too, that a grant would be made over. */
-export function pastInTheWay(
-  decision: Decision,
-  writeSet: ExpandedWriteSet,
-  atMost = Number.POSITIVE_INFINITY,
-): Lease[] {
+export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost: number): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
   const past: Lease[] = [];
@@ -149,7 +183,7 @@ export function pastInTheWay(
 function leaveQueue(
   decision: Decision,
   waiting: Lease,
-  endReason: 'timed_out' | 'withdrawn' | 'refused',
+  endReason: QueueEnd['endReason'] | 'refused',
   reason: string,
 ): Lock[] {
   endOne(decision, waiting, endReason, reason);
@@ -157,16 +191,35 @@ function leaveQueue(
 }
 
 /** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */
-export function isFree(decision: Decision, locks: readonly Lock[], asker: Asker): boolean {
+export function isFree(
+  decision: Decision,
+  locks: readonly Lock[],
+  asker: Asker,
+  queue: Queue = new Queue(decision),
+): boolean {
   const { state, now } = decision;
   for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) return false;
-  for (const { lease } of waitersAhead(state, locks, asker)) {
-    if (waitChain(state, lease.runId, asker.runId, now) === null) return false;
+  let passed = 0;
+  for (const { lease } of waitersAhead(state, locks, asker, queue)) {
+    // Many ask behind the same first one: whom that waits for is searched once for all of them.
+    const passes =
+      passed === 0
+        ? queue.runsWaitedForBy(lease.runId).has(asker.runId)
+        : queue.runsWaitingFor(asker.runId).has(lease.runId);
+    if (!passes) return false;
+    passed += 1;
   }
   return true;
 }
 
-function grantWaiting(decision: Decision, waiting: Lease, run: Run, writeSet: ExpandedWriteSet, asker: Asker): void {
+function grantWaiting(
+  decision: Decision,
+  waiting: Lease,
+  run: Run,
+  writeSet: ExpandedWriteSet,
+  asker: Asker,
+  queue: Queue,
+): void {
   const token = decision.nextToken();
   const ttl = Math.min(waiting.requestedTtl ?? writeSet.ttl, writeSet.maxTtl);
   const lease: Lease = {
@@ -174,7 +227,7 @@ function grantWaiting(decision: Decision, waiting: Lease, run: Run, writeSet: Ex
     state: 'active',
     generation: 1,
     request: null,
-    entries: entriesWithToken(decision, writeSet, asker, token),
+    entries: entriesWithToken(decision, writeSet, asker, token, queue),
     ruleLocks: writeSet.ruleLocks,
     ttl,
     maxTtl: writeSet.maxTtl,

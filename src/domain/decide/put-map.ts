@@ -1,15 +1,17 @@
-import { type ConflictMap, type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
-import type { ExpandedEntry, WriteSetRequest } from '../entry.js';
+import { type ConflictMap, type ExpandedWriteSet, expandLeniently, expandWriteSet } from '../conflict-map/index.js';
+import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease, LeaseEntry } from '../lease.js';
 import { endsAt, isPast } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
+import type { Refusal } from '../refusal.js';
 import type { Micros } from '../time.js';
+import { type Deadlocked, endDeadlocked } from './deadlocks.js';
 import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
-import { isFree } from './granting.js';
+import { grantWaiters, isFree } from './granting.js';
 
 export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
 
@@ -73,7 +75,10 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
       'A change of the conflict map put it in conflict with an older lease.',
       command.requestIds,
     );
-  const affected = changes.map((change) => affectedBy(change, conflicts, newer));
+  const stuck = changes.some((change) => change.next !== null) ? settleQueue(decision, command.requestIds) : [];
+  const told = withDeadlocked(changes, stuck);
+  const ended = new Set([...newer, ...stuck.map(({ lease }) => lease.leaseId)]);
+  const affected = told.map((change) => affectedBy(change, conflicts, ended));
   return {
     version,
     affected: affected.filter(
@@ -112,16 +117,27 @@ function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
       decision.relyOnPast(endsAt(lease));
       continue;
     }
-    const run = decision.state.runs.get(lease.runId);
-    const expanded = expandWriteSet(map, lease.request ?? askedFor(lease), run?.allowed ?? [], decision.bounds);
-    if (!expanded.ok) {
-      changes.push({ lease, next: null, noLongerGranted: expanded.refusal.message });
-    } else {
-      const next = union(lease, expanded.writeSet);
-      if (next !== null) changes.push({ lease, next, noLongerGranted: '' });
-    }
+    const allowed = decision.state.runs.get(lease.runId)?.allowed ?? [];
+    const { writeSet, refusal } = expandLive(decision, map, lease, allowed);
+    const next = writeSet === null ? null : union(lease, writeSet);
+    if (next !== null || refusal !== null) changes.push({ lease, next, noLongerGranted: refusal?.message ?? '' });
   }
   return changes;
+}
+
+/**
+ * What a live lease expands to on the new map. One that is held gets its locks also where it would be
+ * refused now, for it stays held (P1); a waiting request that would be is refused when its turn comes.
+ */
+function expandLive(
+  decision: Decision,
+  map: ConflictMap,
+  lease: Lease,
+  allowed: readonly Allowance[],
+): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+  if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, decision.bounds.maxLocks);
+  const expanded = expandWriteSet(map, lease.request, allowed, decision.bounds);
+  return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
 }
 
 /** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
@@ -132,13 +148,16 @@ function askedFor(lease: Lease): WriteSetRequest {
 
 const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
 
-/** The lease's entries and what the new map adds; a kept entry keeps its token and never loses strictness. */
+/**
+ * The lease's entries and what the new map adds. A kept entry never loses strictness, and keeps its
+ * token unless it excludes from now on the optimistic writers that had later ones (P2).
+ */
 function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
   const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
   const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
   const kept = lease.entries.map((entry) => {
     const now = expanded.get(identity(entry));
-    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true } : entry;
+    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
   });
   const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
   const entries = [...kept, ...added.map((entry) => ({ ...entry, token: 0, observedRefusal: null }))];
@@ -219,6 +238,32 @@ function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, Readonl
   return newer;
 }
 
+/** Whoever waits for a run may be passed by it, and does so only when somebody looks: a change of who waits for whom is a reason to. */
+function settleQueue(decision: Decision, requestIds: readonly string[]): Deadlocked[] {
+  const deadlocked = endDeadlocked(
+    decision,
+    'A change of the conflict map closed a cycle of runs that wait for each other',
+    requestIds,
+  );
+  const waiting = [...decision.state.leases.values()].filter((lease) => lease.state === 'waiting');
+  grantWaiters(decision, waiting.flatMap(locksOfLease));
+  return deadlocked;
+}
+
+/** The changes, with what was ended because of a deadlock said beside its own. */
+function withDeadlocked(changes: readonly Change[], deadlocked: readonly Deadlocked[]): Change[] {
+  const reasons = new Map(deadlocked.map(({ lease, reason }) => [lease.leaseId, reason]));
+  const changed = new Set(changes.map(({ lease }) => lease.leaseId));
+  const others = deadlocked.filter(({ lease }) => !changed.has(lease.leaseId));
+  return [
+    ...changes.map((change) => ({
+      ...change,
+      noLongerGranted: reasons.get(change.lease.leaseId) ?? change.noLongerGranted,
+    })),
+    ...others.map(({ lease, reason }) => ({ lease, next: null, noLongerGranted: reason })),
+  ];
+}
+
 function affectedBy(
   change: Change,
   conflicts: ReadonlyMap<string, ReadonlySet<string>>,
@@ -250,7 +295,9 @@ function shown(leaseId: string): string {
 }
 
 function liveConflict(conflicts: ReadonlyMap<string, ReadonlySet<string>>): Fault {
-  const pairs = [...conflicts].flatMap(([a, others]) => [...others].filter((b) => a < b).map((b) => `${shown(a)}+${shown(b)}`));
+  const pairs = [...conflicts].flatMap(([a, others]) =>
+    [...others].filter((b) => a < b).map((b) => `${shown(a)}+${shown(b)}`),
+  );
   return new Fault(
     'failed_precondition',
     'LIVE_CONFLICT',

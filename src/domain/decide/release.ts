@@ -1,4 +1,5 @@
 import { Fault } from '../fault.js';
+import { runScope } from '../key-binding.js';
 import { type EndReason, isPast, type Lease } from '../lease.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
@@ -31,7 +32,7 @@ export function decideRelease(decision: Decision, command: ReleaseCommand): Rele
 
 /** Also for an acquire whose answer was lost, or that is still in flight: the tombstone makes it find nothing to do. */
 function releaseByKey(decision: Decision, runId: string, key: string, requestIds: readonly string[]): ReleaseDecision {
-  const scope = `run:${runId}`;
+  const scope = runScope(runId);
   const binding = decision.key(scope, key);
   if (binding === undefined) {
     decision.emit(

@@ -1,5 +1,6 @@
 import type { Allowance } from '../entry.js';
 import { Fault } from '../fault.js';
+import { principalScope, runScope } from '../key-binding.js';
 import { hasEnded, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import type { Micros } from '../time.js';
@@ -24,7 +25,7 @@ export interface CreateRunCommand {
 
 /** CreateRun: the same key of the same principal, the same run. */
 export function decideCreateRun(decision: Decision, command: CreateRunCommand): { runId: string } {
-  const binding = decision.key(`principal:${command.principal}`, command.idempotencyKey);
+  const binding = decision.key(principalScope(command.principal), command.idempotencyKey);
   if (binding !== undefined) {
     if (binding.use !== 'create_run' || binding.fingerprint !== command.fingerprint)
       throw keyReused(command.idempotencyKey);
@@ -79,7 +80,7 @@ export interface UpdateRunStateCommand {
 export function decideUpdateRunState(decision: Decision, command: UpdateRunStateCommand): void {
   const run = command.asOperator ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
-  const scope = `run:${run.runId}`;
+  const scope = runScope(run.runId);
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
     if (binding.use !== 'update_run_state' || binding.fingerprint !== command.fingerprint)
@@ -165,7 +166,7 @@ export function decideStopRuns(
   decision: Decision,
   command: StopRunsCommand,
 ): { runIds: string[]; effectiveAt: Micros } {
-  const scope = `principal:${command.caller}`;
+  const scope = principalScope(command.caller);
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
     if (binding.use !== 'stop_runs' || binding.fingerprint !== command.fingerprint)

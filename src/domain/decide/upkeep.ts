@@ -1,15 +1,15 @@
 import type { DenialCount, RecordedIdentity } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease } from '../lease.js';
-import { hasEnded } from '../run.js';
-import type { Micros } from '../time.js';
+import { isPast, type Lease, type QueueEnd, queueEnd } from '../lease.js';
+import { hasEnded, type Run } from '../run.js';
+import { liveLeasesOf } from '../state.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
-import { endOne } from './end-one.js';
-import { changeRunState, endPastLeases } from './ending.js';
+import { endOne, endPast } from './end-one.js';
+import { enterState } from './ending.js';
 import { grantWaiters } from './granting.js';
 
-/** Most leases and runs that one sweep ends; the rest follow in the next one. */
+/** Most leases and runs that one sweep ends by their time; the rest follow in the next one. */
 export const SWEEP_LIMIT = 500;
 
 /**
@@ -18,38 +18,37 @@ export const SWEEP_LIMIT = 500;
  */
 export function decideSweep(decision: Decision): { more: boolean } {
   const past: Lease[] = [];
-  const gone: Lease[] = [];
+  const gone: { lease: Lease; end: QueueEnd }[] = [];
   for (const lease of decision.state.leases.values()) {
     if (lease.state === 'active' && isPast(lease, decision.now)) past.push(lease);
-    else if (lease.waiting !== null && lease.state === 'waiting' && leavesQueue(lease.waiting, decision.now))
-      gone.push(lease);
+    const end = lease.state === 'waiting' && lease.waiting !== null ? queueEnd(lease.waiting, decision.now) : null;
+    if (end !== null) gone.push({ lease, end });
     if (past.length + gone.length >= SWEEP_LIMIT) break;
   }
-  const freed = gone.flatMap(locksOfLease);
-  for (const lease of gone) {
-    const timedOut = (lease.waiting?.waitsUntil ?? 0) <= decision.now;
-    endOne(
-      decision,
-      lease,
-      timedOut ? 'timed_out' : 'withdrawn',
-      timedOut ? 'The wait is over.' : 'Nobody came back for it.',
-    );
-  }
-  endPastLeases(decision, past);
-  grantWaiters(decision, freed);
-  let runs = 0;
-  for (const run of [...decision.state.runs.values()]) {
-    if (hasEnded(run) || run.authorityEndsAt > decision.now) continue;
-    decision.relyOnPast(run.authorityEndsAt);
-    changeRunState(decision, [run], 'expired', 'The end of its authority passed.', 'run_ended');
-    runs += 1;
-    if (runs >= SWEEP_LIMIT) break;
-  }
-  return { more: past.length + gone.length >= SWEEP_LIMIT || runs >= SWEEP_LIMIT };
+  for (const { lease, end } of gone) endOne(decision, lease, end.endReason, end.reason);
+  for (const lease of past) endPast(decision, lease);
+  const ended = past.length + gone.length;
+  const runs = runsPastAuthority(decision, SWEEP_LIMIT - ended);
+  const why = 'The end of its authority passed.';
+  const held = enterState(decision, runs.expired, 'expired', why, 'run_ended');
+  for (const lease of held) endOne(decision, lease, 'run_ended', why);
+  grantWaiters(decision, [...gone.map(({ lease }) => lease), ...past, ...held].flatMap(locksOfLease));
+  return { more: ended >= SWEEP_LIMIT || runs.more };
 }
 
-function leavesQueue(place: NonNullable<Lease['waiting']>, now: Micros): boolean {
-  return place.waitsUntil <= now || place.attachedUntil <= now;
+/** Runs to expire that, with all that they hold and wait for, are no more than the limit; a larger one goes alone. */
+function runsPastAuthority(decision: Decision, limit: number): { expired: Run[]; more: boolean } {
+  const expired: Run[] = [];
+  let left = limit;
+  for (const run of decision.state.runs.values()) {
+    if (hasEnded(run) || run.authorityEndsAt > decision.now) continue;
+    left -= 1 + [...liveLeasesOf(decision.state, run.runId)].length;
+    const alone = limit === SWEEP_LIMIT && expired.length === 0;
+    if (left < 0 && !alone) return { expired, more: true };
+    decision.relyOnPast(run.authorityEndsAt);
+    expired.push(run);
+  }
+  return { expired, more: false };
 }
 
 export interface Attachment {
@@ -74,26 +73,33 @@ export function decideAttach(decision: Decision, attachments: readonly Attachmen
   decision.emit({ kind: 'lease_attached', attachments: current.map((a) => ({ ...a, attachedUntil })) });
 }
 
-/** Denied checks are facts of the log, appended after their answer (A1). */
-export function decideRecordDenials(
-  decision: Decision,
-  denials: readonly DenialCount[],
-  requestIds: readonly string[],
-): void {
-  decision.emit(
-    { kind: 'checks_denied', denials },
-    {
-      resources: [...new Set(denials.map((denial) => denial.resource))],
-      requestIds,
-      runId: oneRun(denials),
-    },
-  );
+/** Most request ids of one aggregate of denials, and of one event about denials. */
+export const MAX_DENIAL_IDS = 100;
+
+/**
+ * Denied checks are facts of the log, appended after their answer (A1). Each event is about one run, so that a search by
+ * run finds it; a run with more request ids than one event may carry gets several, so that each of them finds it too.
+ */
+export function decideRecordDenials(decision: Decision, denials: readonly DenialCount[]): void {
+  const byRun = new Map<string, DenialCount[]>();
+  for (const denial of denials) {
+    const known = byRun.get(denial.runId) ?? [];
+    if (idsOf([...known, denial]).length > MAX_DENIAL_IDS) emitDenials(decision, known.splice(0));
+    known.push(denial);
+    byRun.set(denial.runId, known);
+  }
+  for (const rest of byRun.values()) emitDenials(decision, rest);
 }
 
-/** The run all denials are about; empty when they are about several. */
-function oneRun(denials: readonly DenialCount[]): string {
-  const runs = new Set(denials.map((denial) => denial.runId));
-  return runs.size === 1 ? (denials[0]?.runId ?? '') : '';
+function emitDenials(decision: Decision, denials: readonly DenialCount[]): void {
+  const [first] = denials;
+  if (first === undefined) return;
+  const resources = [...new Set(denials.map((denial) => denial.resource))];
+  decision.emit({ kind: 'checks_denied', denials }, { resources, requestIds: idsOf(denials), runId: first.runId });
+}
+
+function idsOf(denials: readonly DenialCount[]): string[] {
+  return [...new Set(denials.flatMap((denial) => denial.requestIds))];
 }
 
 export function decideNoteUnmatched(decision: Decision, counts: readonly { resource: string; times: number }[]): void {

@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { atLeast, settle } from '../bench.mjs';
 import { cpuPerOperation, cpuTimes } from '../cpu.mjs';
 import { closedLoop } from '../measure.mjs';
@@ -108,19 +107,12 @@ function phaseRows(name, { first, last, perSecond }, reference) {
   return [...rows, { name: `${name}, cost of a cycle, last over first`, value: cost, unit: '×', ratio: cost, note }];
 }
 
-/** @typedef {{ tables: TableSize[], rss: number, memory: { rss: number, heapUsed: number } }} State */
+/** @typedef {{ tables: TableSize[], memory: { rss: number, heapUsed: number } }} State */
 
 /** @param {Coordinator} coordinator @returns {Promise<State>} */
 async function stateOf(coordinator) {
   const database = await coordinator.database();
-  const rss = await residentBytes(coordinator.pid);
-  return { tables: await database.tableSizes(), rss, memory: await coordinator.memory() };
-}
-
-/** @param {number} pid */
-async function residentBytes(pid) {
-  const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? Number.NaN) * 1_024;
+  return { tables: await database.tableSizes(), memory: await coordinator.memory() };
 }
 
 /** @param {State} before @param {State} after @returns {Row} */
