@@ -100,6 +100,11 @@ export class ResourceOptions {
 
   private last: Draft = this.common;
 
+  /** Whether several actions were given before any resource: they count for all of them, which is seldom meant. */
+  get saysSeveralActionsOfAll(): boolean {
+    return (this.common.actions ?? []).length > 1;
+  }
+
   get resources(): RequestedResource[] {
     return this.complete(this.drafts);
   }

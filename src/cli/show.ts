@@ -122,7 +122,9 @@ export function showRefusal(
   say: (text: string) => void = (text) => out.line(text),
 ): void {
   say(`${out.style(`refused (${refusalWord(refusal.kind)})`, 'red')}: ${refusal.message}`);
-  for (const blocker of refusal.blockers) say(`  ${blockerText(blocker)}`);
+  const own = refusal.kind === RefusalKind.REFUSAL_KIND_ALREADY_HELD;
+  for (const blocker of refusal.blockers)
+    say(`  ${blockerText(blocker, own ? 'another lease of this run' : undefined)}`);
   if (refusal.cycle.length > 0) say(`  cycle: ${refusal.cycle.join(' → ')}`);
   if (refusal.grantable.length > 0) {
     say(`  could be granted now: ${refusal.grantable.map((entry) => covered(entry.resource, entry.scope)).join(', ')}`);
@@ -138,10 +140,14 @@ export function showRefusal(
 }
 
 /** One sentence about what stands in the way. */
-export function blockerText(blocker: Blocker): string {
+export function blockerText(blocker: Blocker, whose?: string): string {
   const { runId, purpose, resolver, rule, requestedResource } = blocker;
   const who =
-    runId === '' ? `another run (${blocker.blockerRef})` : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
+    whose !== undefined
+      ? whose
+      : runId === ''
+        ? `another run (${blocker.blockerRef})`
+        : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
   const does = blocker.waiting ? 'waits ahead of you for' : 'holds';
   const parts = [`${who} ${does} ${covered(blocker.resource, blocker.scope)} (${accessWord(blocker.access)})`];
   if (blocker.expiresAt !== undefined) parts.push(`until ${when(blocker.expiresAt)} unless renewed`);

@@ -134,16 +134,21 @@ function millisSince(begun: number): number {
   return Math.round((monotonicMicros() - begun) / 1000);
 }
 
+/** One Ctrl-C can arrive several times: from the terminal, and once more from npm, which passes it on. */
+const SAME_SIGNAL_WITHIN = 1_000_000;
+
 /**
  * Calls `stop` at the first SIGTERM or SIGINT and exits at once at the second. Returns what takes the
  * handlers away again.
  */
 export function onStopSignal(stop: (signal: NodeJS.Signals) => void): () => void {
-  let seen = false;
+  let firstAt: number | null = null;
   const handle = (signal: NodeJS.Signals): void => {
-    if (seen) process.exit(EXIT.interrupted);
-    seen = true;
-    stop(signal);
+    const now = monotonicMicros();
+    if (firstAt === null) {
+      firstAt = now;
+      stop(signal);
+    } else if (now - firstAt > SAME_SIGNAL_WITHIN) process.exit(EXIT.interrupted);
   };
   process.on('SIGTERM', handle);
   process.on('SIGINT', handle);

@@ -83,10 +83,11 @@ describe('the coordinator', () => {
   it('can be stopped at any moment of its start', async () => {
     for (const delay of [0, 30, 200]) {
       const coordinator = createCoordinator(config(), createLogger('silent'));
-      const starting = expect(coordinator.start()).rejects.toMatchObject({ exitCode: 0 });
+      // A start that was faster than the delay has succeeded; one that was not says that it was asked to stop.
+      const starting = coordinator.start().catch((error: unknown) => error);
       await pause(delay);
       expect(await coordinator.stop()).toEqual([]);
-      await starting;
+      expect([undefined, 0]).toContain(((await starting) as { exitCode?: number } | undefined)?.exitCode);
     }
     await expect(postmaster()).rejects.toThrow('ENOENT');
   });

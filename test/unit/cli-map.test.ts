@@ -181,6 +181,7 @@ describe('map get, diff and explain', () => {
     expect((await explained('--a-task', 't', '--a-param', 'p=1', '--b', 'y')).request).toMatchObject({
       a: { entries: [], task: { name: 't', parameters: { p: '1' } } },
     });
+    expect((await explained('x/1', '--action', 'v', 'y/1', '--action', 'w')).code).toBe(2);
     expect((await explained('x/1')).code).toBe(2);
     expect((await explained('--a', 'x', '--a-task', 't', '--b', 'y')).code).toBe(2);
   });

@@ -78,16 +78,23 @@ describe('a lifecycle', () => {
     expect(events).toEqual(['stop a']);
   });
 
-  it('stops at the first signal and exits at the second', () => {
+  it('stops at the first signal, passes over its echo, and exits at a second one', () => {
+    let now = 10_000;
+    const clock = vi.spyOn(performance, 'now').mockImplementation(() => now);
     const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
     const stopped: string[] = [];
     const off = onStopSignal((signal) => stopped.push(signal));
     process.emit('SIGTERM', 'SIGTERM');
     expect([stopped, exit.mock.calls]).toEqual([['SIGTERM'], []]);
+    now += 500;
+    process.emit('SIGINT', 'SIGINT');
+    expect([stopped, exit.mock.calls]).toEqual([['SIGTERM'], []]);
+    now += 1_000;
     process.emit('SIGINT', 'SIGINT');
     expect(exit).toHaveBeenCalledWith(130);
     off();
     exit.mockRestore();
+    clock.mockRestore();
   });
 });
 

@@ -13,7 +13,7 @@ import { Auditor, universeOf, Violation } from '../support/oracle.js';
 import { type Sabotage, simulate } from '../support/simulation.js';
 
 /** How many worlds; more of them with WRIT_SIM_RUNS. */
-const RUNS = Number(process.env['WRIT_SIM_RUNS'] ?? 200);
+const RUNS = Number(process.env.WRIT_SIM_RUNS ?? 200);
 /** Steps of a world, on average. */
 const STEPS = 150;
 const TIME_LIMIT_MS = 30_000 + RUNS * 500;

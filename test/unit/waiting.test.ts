@@ -493,7 +493,7 @@ describe('how waiting ends without a grant', () => {
     const holder = ns.hold('a', leased('doc/set'));
     const set = { entries: [], task: null, resourceSet: 'now' };
     const waiting = ns.waiting(ns.acquire('b', set, { wait: LONG }));
-    const entries = DOCUMENT.sets?.['now']?.entries ?? [];
+    const entries = DOCUMENT.sets?.now?.entries ?? [];
     ns.putMap({ ...DOCUMENT, sets: { now: { not_before: START + 3_600 * SECOND, entries } } });
     ns.release(holder);
     expect(ns.lease(waiting).state).not.toBe('active');

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { basename } from 'node:path';
 import { type Command, Option } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
+import { WritError } from '../../clients/common/errors.js';
 import { toTimestamp } from '../../clients/common/time.js';
 import { acquire } from '../../clients/runner/acquire.js';
 import { type LeaseLostError, RefusedError } from '../../clients/runner/errors.js';
@@ -136,6 +137,8 @@ async function finishRun(out: Output, writ: WritClient, runId: string, code: num
   const reason = finished ? '' : `exit code ${code}`;
   const timeoutMs = code === EXIT.leaseLost ? 1_000 : 5_000;
   await writ.run.updateRunState({ runId, state, reason }, { timeoutMs }).catch((error: Error) => {
+    // An operator was faster.
+    if (error instanceof WritError && error.reason === 'RUN_ENDED') return;
     out.note(`writ: the run ${runId} could not be ended (${error.message}); it ends with its authority.`);
   });
 }

@@ -38,6 +38,12 @@ export function registerExplain(map: Command, cli: Cli): void {
       '\nExamples:\n  writ map explain service-token/acme integration-config/acme\n  writ map explain --a-task rotate-token --a-param tenant=acme --b tenant/acme --subtree',
     );
   action<ExplainOptions>(explain, cli, async ({ out, options, args: [first, second], client }) => {
+    if (second !== undefined && sides.saysSeveralActionsOfAll) {
+      throw new CliError(
+        EXIT.usage,
+        'Which action is of which resource? Say it with --a <id> --action … --b <id> --action ….',
+      );
+    }
     const sideA = side(
       'a',
       [...(first === undefined ? [] : [{ resource: first }]), ...a],
@@ -60,6 +66,9 @@ export function registerExplain(map: Command, cli: Cli): void {
           ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.`
           : `${out.style('They do not conflict', 'green')}.`,
       );
+      if (answer.refusalA !== undefined || answer.refusalB !== undefined) {
+        out.line(out.style('But a side would be refused on its own, see below.', 'yellow'));
+      }
       for (const step of answer.steps) {
         out.line(
           `  ${step.message === '' ? `${step.resourceA} and ${step.resourceB} meet on ${step.key}` : step.message}`,
