@@ -91,6 +91,11 @@ export class NamespaceEngine {
     return this.trouble;
   }
 
+  /** Time since the database last confirmed the head; the poller asks again and again. */
+  sinceConfirmed(): Micros {
+    return this.options.monotonicNow() - this.confirmedAt;
+  }
+
   /** Revisions that the database has confirmed and this replica has not applied yet. */
   get lag(): number {
     return Math.max(0, this.confirmedHead - this.head.revision);
@@ -212,6 +217,7 @@ export class NamespaceEngine {
       try {
         this.log = await establish(this.namespace, this.options, this.log?.head ?? null, () => this.changed());
         this.trouble = null;
+        this.confirmedAt = this.options.monotonicNow();
         this.changed();
         this.work();
         return;

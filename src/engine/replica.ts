@@ -145,9 +145,11 @@ export class Replica {
     if (!this.alive()) {
       reasons.push('the heartbeat could not be written lately: is the database reachable and writable?');
     }
-    const trouble = this.engines.get(DEFAULT_NAMESPACE)?.notReady;
-    if (trouble === undefined) reasons.push('the default namespace is not loaded yet');
-    else if (trouble !== null) reasons.push(`${DEFAULT_NAMESPACE}: ${trouble.message}`);
+    const engine = this.engines.get(DEFAULT_NAMESPACE);
+    if (engine === undefined) reasons.push('the default namespace is not loaded yet');
+    else if (engine.notReady !== null) reasons.push(`${DEFAULT_NAMESPACE}: ${engine.notReady.message}`);
+    // After an outage the database may be another one: it is asked before this replica is sent calls.
+    else if (engine.sinceConfirmed() > HEARTBEAT_MAX_AGE) reasons.push('the database has not confirmed the log lately');
     return reasons;
   }
 

@@ -14,7 +14,6 @@ import { endPostgresOf, endProcess, postmasterOf } from './resources.mjs';
 /** @import { Gen } from './client.mjs' */
 
 const START_TIMEOUT_MS = 60_000;
-const MOST_COLLECTIONS = 10;
 
 /** What a coordinator is started with. */
 export class Launcher {
@@ -155,19 +154,13 @@ export class Coordinator {
   }
 
   /**
-   * Memory at rest: after full garbage collections, once what is resident has stopped falling, as pages are given back
-   * by and by.
-   * @returns {Promise<{ rss: number, heapUsed: number, external: number }>}
+   * Memory after full garbage collections, with a rest between them, as pages are given back by and by.
+   * @param {number} restMs
    */
-  async memory() {
-    let before = await this.#collect();
-    for (let i = 0; i < MOST_COLLECTIONS; i += 1) {
-      await pause(this.#launcher.options.scale.restMs);
-      const now = await this.#collect();
-      if (now.rss > before.rss * 0.99) return now;
-      before = now;
-    }
-    return before;
+  async memory(restMs) {
+    await this.#collect();
+    await pause(restMs);
+    return this.#collect();
   }
 
   async #collect() {

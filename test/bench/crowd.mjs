@@ -18,8 +18,6 @@ const TTL_SECONDS = 3_600;
  * @property {Coordinator} coordinator
  * @property {Member[]} members
  * @property {number} emptyRss
- * @property {{ rss: number, heapUsed: number, external: number }} memory  at rest, once it was complete
- * @property {number} peakRss
  * @property {number} filledPerSecond
  */
 
@@ -63,7 +61,7 @@ export class Crowds {
     const smallest = size === Math.min(...this.#launcher.options.scale.crowds);
     const name = `crowd-${size}`;
     const coordinator = await (smallest ? this.#launcher.lend(name) : this.#launcher.fresh(name));
-    const emptyRss = (await coordinator.memory()).rss;
+    const emptyRss = (await coordinator.memory(this.#launcher.options.scale.restMs)).rss;
     const startedAt = performance.now();
     const members = await fill(coordinator, size, {
       ttlSeconds: TTL_SECONDS,
@@ -71,9 +69,7 @@ export class Crowds {
       under: 'item/crowd',
     });
     const seconds = (performance.now() - startedAt) / 1_000;
-    const peakRss = await coordinator.peakRss();
-    const memory = await coordinator.memory();
-    return { coordinator, members, emptyRss, memory, peakRss, filledPerSecond: size / seconds };
+    return { coordinator, members, emptyRss, filledPerSecond: size / seconds };
   }
 }
 

@@ -24,8 +24,8 @@ import { steady } from './rows/steady.mjs';
 /** @import { Bench } from './bench.mjs' */
 /** @import { Row } from './report.mjs' */
 
-/** In this order: the largest crowd is made once for growth, memory and restart. */
-const ROWS = { cycles, checks, renewals, growth, memory, restart, steady };
+/** In this order: the largest crowd is made once, and its memory read before anything else is done with it. */
+const ROWS = { cycles, checks, renewals, memory, growth, restart, steady };
 
 /** After it the crowds are not needed. */
 const LAST_OF_CROWDS = 'restart';

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url';
  * @property {number} repetitionMs
  * @property {number} warmUpMs      before the first repetition, not counted
  * @property {number} restMs        for the machine to come to rest before each measurement
+ * @property {number} memoryRestMs  before memory is read
  * @property {number} echoMs        of each measurement of the gRPC ceiling that runs between repetitions
  * @property {number[]} crowds      live leases of the growth row, the first is the reference
  * @property {number} restarts      of each kind
@@ -43,6 +44,7 @@ const FULL = {
   repetitionMs: 4_000,
   warmUpMs: 3_000,
   restMs: 500,
+  memoryRestMs: 10_000,
   echoMs: 1_500,
   crowds: [1_000, 10_000, 100_000],
   restarts: 3,
@@ -56,6 +58,7 @@ const QUICK = {
   repetitionMs: 250,
   warmUpMs: 200,
   restMs: 50,
+  memoryRestMs: 50,
   echoMs: 100,
   crowds: [50, 300],
   restarts: 1,

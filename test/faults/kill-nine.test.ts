@@ -26,14 +26,16 @@ function random(seed: number): () => number {
   };
 }
 
-async function load(coordinator: CoordinatorProcess, round: number, until: AbortSignal): Promise<Acknowledged[]> {
+/** Clients that work until the signal, each with a run of its own that is there before the first kill can come. */
+async function load(
+  coordinator: CoordinatorProcess,
+  round: number,
+  until: AbortSignal,
+): Promise<{ told: Promise<Acknowledged[]> }> {
   const client = coordinator.client('runner');
-  const told = await Promise.all(
-    Array.from({ length: CLIENTS }, async (_, i) =>
-      acquireAndRelease(client, await newRun(client), `${round}-${i}`, until),
-    ),
-  );
-  return told.flat();
+  const runs = await Promise.all(Array.from({ length: CLIENTS }, () => newRun(client)));
+  const working = runs.map((run, i) => acquireAndRelease(client, run, `${round}-${i}`, until));
+  return { told: Promise.all(working).then((told) => told.flat()) };
 }
 
 async function setUp(dataDir: string): Promise<CoordinatorProcess> {
@@ -52,11 +54,11 @@ test(`P8: ${KILLS} kills of the coordinator at random instants under load lose n
   let answers = 0;
   for (let round = 0; round < KILLS; round += 1) {
     const stop = new AbortController();
-    const working = load(coordinator, round, stop.signal);
+    const working = await load(coordinator, round, stop.signal);
     await afterSome(next, 30, 250);
     stop.abort();
     await coordinator.kill9();
-    const told = await working;
+    const told = await working.told;
     answers += told.length;
     coordinator = await startCoordinatorProcess({ dataDir });
     last = coordinator;
@@ -76,11 +78,11 @@ test(`P8: ${KILLS} kills of Postgres at random instants under load lose nothing 
   let answers = 0;
   for (let round = 0; round < KILLS; round += 1) {
     const stop = new AbortController();
-    const working = load(coordinator, round, stop.signal);
+    const working = await load(coordinator, round, stop.signal);
     await afterSome(next, 30, 250);
     process.kill(postmasterPid(dataDir), 'SIGKILL');
     stop.abort();
-    const told = await working.catch(() => [] as Acknowledged[]);
+    const told = await working.told;
     answers += told.length;
     await untilReady(coordinator);
     expect(await lostOf(coordinator.client('operator'), told), `seed ${seed}, round ${round}`).toEqual([]);

@@ -1,10 +1,13 @@
 import { atMost, settle } from '../bench.mjs';
+import { cpuPerOperation, cpuTimes } from '../cpu.mjs';
 import { acquireLatency } from '../crowd.mjs';
 import { median, rangeOf, summarise } from '../measure.mjs';
 
 /** @import { Bench } from '../bench.mjs' */
 /** @import { Row } from '../report.mjs' */
 /** @import { Sample } from '../measure.mjs' */
+
+/** One turn; cost: microseconds of processor time of coordinator and Postgres for an acquire and its release. @typedef {Sample & { cost: number | null }} Turn */
 
 const MOST = 1.3;
 
@@ -17,7 +20,7 @@ const MOST = 1.3;
 export async function growth(bench) {
   const sizes = bench.scale.crowds;
   const runs = await prepared(bench, sizes);
-  /** @type {Sample[][]} */
+  /** @type {Turn[][]} */
   const samples = sizes.map(() => []);
   for (let round = 0; round <= bench.scale.repetitions; round += 1) {
     bench.progress(`growth, round ${round} of ${bench.scale.repetitions}`);
@@ -43,13 +46,16 @@ async function prepared(bench, sizes) {
   return runs;
 }
 
-/** @param {Bench} bench @param {number} size @param {string} runId @param {boolean} warmUp */
+/** @param {Bench} bench @param {number} size @param {string} runId @param {boolean} warmUp @returns {Promise<Turn>} */
 async function turn({ crowds, scale }, size, runId, warmUp) {
   const { coordinator } = await crowds.of(size);
   await coordinator.resume();
+  const processes = await coordinator.processes();
+  const before = await cpuTimes(processes);
   const sample = await acquireLatency(coordinator, runId, warmUp ? scale.warmUpMs : scale.repetitionMs);
+  const cpu = cpuPerOperation(before, await cpuTimes(processes), sample.count);
   coordinator.suspend();
-  return sample;
+  return { ...sample, cost: cpu === null ? null : cpu.coordinator + cpu.postgres };
 }
 
 /** The rows after this one use the largest. @param {Bench} bench @param {readonly number[]} sizes */
@@ -57,20 +63,35 @@ async function dropAllButLargest({ crowds }, sizes) {
   for (const size of sizes) if (size !== Math.max(...sizes)) await crowds.drop(size);
 }
 
-/** @param {readonly number[]} sizes @param {readonly Sample[][]} samples @returns {Row[]} */
+/** @param {readonly number[]} sizes @param {readonly Turn[][]} samples @returns {Row[]} */
 function rowsOf(sizes, samples) {
   const summaries = samples.map(summarise);
+  /** @type {Row[]} */
   const rows = sizes.map((size, index) => {
     const { p50 = Number.NaN, p99 = Number.NaN, p50Spread } = summaries[index] ?? {};
     return { name: `acquire beside ${words(size)} leases, p50`, value: p50, unit: 'ms', p99, ...spreadOf(p50Spread) };
   });
-  // Of each round: a mood of the machine that meets a whole round cancels out.
-  const last = samples.at(-1) ?? [];
-  const ratios = last.map((sample, round) => sample.p50 / (samples[0]?.[round]?.p50 ?? Number.NaN));
+  const between = `${words(sizes.at(-1) ?? 0)} over ${words(sizes[0] ?? 0)} leases`;
+  const ratios = ratiosOf(samples, (turn) => turn.p50);
   const ratio = median(ratios);
-  const name = `acquire, ${words(sizes.at(-1) ?? 0)} over ${words(sizes[0] ?? 0)} leases`;
   const target = { target: `${MOST} × at most`, reached: atMost(ratio, MOST) };
-  return [...rows, { name, value: ratio, unit: '×', spread: rangeOf(ratios), ratio, ...target }];
+  rows.push({ name: `acquire, ${between}`, value: ratio, unit: '×', ratio, ...spreadOf(rangeOf(ratios)), ...target });
+  const costs = ratiosOf(samples, (turn) => turn.cost ?? Number.NaN);
+  const cost = median(costs);
+  if (Number.isNaN(cost)) return rows;
+  return [
+    ...rows,
+    { name: `cost of a cycle, ${between}`, value: cost, unit: '×', ratio: cost, ...spreadOf(rangeOf(costs)) },
+  ];
+}
+
+/**
+ * The largest to the smallest, of each round: a mood of the machine that meets a whole round cancels out.
+ * @param {readonly Turn[][]} samples @param {(turn: Turn) => number} of
+ */
+function ratiosOf(samples, of) {
+  const reference = samples[0] ?? [];
+  return (samples.at(-1) ?? []).map((turn, round) => of(turn) / of(reference[round] ?? turn));
 }
 
 /** @param {[number, number] | undefined} spread */

@@ -12,8 +12,10 @@ const MOST_MB = 600;
  */
 export async function memory(bench) {
   const size = Math.max(...bench.scale.crowds);
-  // Taken when the crowd was complete, so that it does not matter which rows were measured since.
-  const { memory: taken, emptyRss, peakRss, filledPerSecond } = await bench.crowds.of(size);
+  const { coordinator, emptyRss, filledPerSecond } = await bench.crowds.of(size);
+  bench.progress('memory');
+  const peakRss = await coordinator.peakRss();
+  const taken = await coordinator.memory(bench.scale.memoryRestMs);
   const perLease = (taken.rss - emptyRss) / size;
   return [
     {

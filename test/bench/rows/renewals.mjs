@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fill, LEASES_PER_RUN } from '../crowd.mjs';
 import { sampleOf } from '../measure.mjs';
@@ -58,6 +59,8 @@ class Keeper {
       this.#fail = reject;
     });
     this.failed.catch(() => undefined);
+    // One for each run that is being kept.
+    setMaxListeners(0, this.#stopping.signal);
   }
 
   /** @param {import('../crowd.mjs').Member} member */

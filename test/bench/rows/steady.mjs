@@ -30,14 +30,14 @@ export async function steady(bench) {
   const database = await coordinator.database();
   const operation = cycler(coordinator);
   await closedLoop(IN_FLIGHT, 2 * bench.scale.warmUpMs, operation);
-  const before = await stateOf(coordinator);
+  const before = await stateOf(bench, coordinator);
   bench.progress('steady load');
   const free = await phase(bench, coordinator, operation);
   const letGo = await database.holdSnapshot();
   bench.progress('steady load, with an old snapshot held open');
   const held = await phase(bench, coordinator, operation);
   await letGo();
-  const after = await stateOf(coordinator);
+  const after = await stateOf(bench, coordinator);
   await bench.launcher.takeBack(coordinator);
   return [
     ...phaseRows('steady load', free, free.first),
@@ -109,10 +109,10 @@ function phaseRows(name, { first, last, perSecond }, reference) {
 
 /** @typedef {{ tables: TableSize[], memory: { rss: number, heapUsed: number } }} State */
 
-/** @param {Coordinator} coordinator @returns {Promise<State>} */
-async function stateOf(coordinator) {
+/** @param {Bench} bench @param {Coordinator} coordinator @returns {Promise<State>} */
+async function stateOf({ scale }, coordinator) {
   const database = await coordinator.database();
-  return { tables: await database.tableSizes(), memory: await coordinator.memory() };
+  return { tables: await database.tableSizes(), memory: await coordinator.memory(scale.memoryRestMs) };
 }
 
 /** @param {State} before @param {State} after @returns {Row} */
