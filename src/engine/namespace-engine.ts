@@ -223,9 +223,11 @@ export class NamespaceEngine {
         return;
       } catch (error) {
         this.trouble = error instanceof Fault ? error : toFault(error);
+        // A name that somebody made up is their problem, and no line in the log.
+        if (this.log === null && isUnknownNamespace(error)) throw error;
         this.options.observer.problem(`namespace ${this.namespace} cannot be loaded yet`, error);
         // At the first start they fail loudly; a namespace that worked is tried again, more slowly.
-        if (this.log === null && (isFinal(error) || isUnknownNamespace(error))) throw error;
+        if (this.log === null && isFinal(error)) throw error;
         if (isFinal(error)) await pause(FINAL_RETRY_MS);
         await pause(ESTABLISH_RETRY_MS + Math.random() * ESTABLISH_RETRY_MS);
       }

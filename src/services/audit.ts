@@ -2,7 +2,7 @@ import { toFault } from '../engine/trouble.js';
 import type { EventRecord } from '../storage/store.js';
 import type { CallContext, Checkpoint, EventQuery, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
-import { fitting, paged, pageOf } from './fields.js';
+import { FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
 
 const EXPORT_BATCH = 1_000;
 const EVENT_OVERHEAD = 512;
@@ -13,10 +13,21 @@ export async function listEvents(
   context: CallContext,
   query: EventQuery & { page: Page },
 ): Promise<Paged<EventRecord>> {
+  const checks = new FieldChecks();
+  for (const [field, value] of [
+    ['run_id', query.runId],
+    ['lease_id', query.leaseId],
+    ['request_id', query.requestId],
+  ] as const) {
+    checks.printable(field, value, false);
+  }
+  checks.text('resource', query.resource, 2_048);
+  query.kinds.forEach((kind, index) => checks.printable(`kinds[${index}]`, kind, true));
+  checks.done();
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
-  const from = after === '' ? null : Number(after);
+  const from = numberToken(after);
   const { runId, leaseId, resource, kinds, requestId, newestFirst } = query;
   const afterRevision = from !== null && !newestFirst ? Math.max(from, query.afterRevision) : query.afterRevision;
   const rows = await deps.store.listEvents(engine.namespace, {

@@ -21,8 +21,8 @@ import type {
   WriteSetQuestion,
 } from './api.js';
 import { checkConflictMapText } from './conflict-map-text.js';
-import { type Deps, engineOf, requestIds } from './deps.js';
-import { FieldChecks, paged, pageOf } from './fields.js';
+import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
+import { FieldChecks, numberToken, paged, pageOf } from './fields.js';
 
 const MAX_DOCUMENT_BYTES = 1_048_576;
 
@@ -178,6 +178,14 @@ export async function explainConflict(
   checks.writeSet('a.', input.a, deps.bounds.maxEntries);
   checks.writeSet('b.', input.b, deps.bounds.maxEntries);
   checks.done();
+  // Compiling a document is costly: only those who edit maps may bring one.
+  if (input.document !== '' && !hasRole(context, 'admin', 'operator', 'auditor')) {
+    throw new Fault(
+      'permission_denied',
+      'ROLE_REQUIRED',
+      'A document to explain by needs the role admin, operator or auditor.',
+    );
+  }
   return explainOn(await mapFor(deps, context, input.document), input.a, input.b);
 }
 
@@ -199,7 +207,7 @@ export async function listConflictMapVersions(
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
-  const rows = await deps.store.listMapVersions(engine.namespace, after === '' ? null : Number(after), size + 1);
+  const rows = await deps.store.listMapVersions(engine.namespace, numberToken(after), size + 1);
   return paged(rows, size, (version) => String(version.version));
 }
 

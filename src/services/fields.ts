@@ -2,12 +2,15 @@ import type { RequestedEntry, WriteSetRequest } from '../domain/entry.js';
 import { invalidArgument, type Violation } from '../domain/fault.js';
 import { type Micros, SECOND } from '../domain/time.js';
 
+/** Violations named in one answer. */
+const MAX_VIOLATIONS = 50;
+
 /** Collects what is wrong with a request, to name all of it at once. */
 export class FieldChecks {
   private readonly violations: Violation[] = [];
 
   reject(field: string, description: string): void {
-    this.violations.push({ field, description });
+    if (this.violations.length < MAX_VIOLATIONS) this.violations.push({ field, description });
   }
 
   /** Throws INVALID_ARGUMENT when anything was rejected. */
@@ -106,12 +109,20 @@ export function pageOf(page: { size: number; token: string }): { size: number; a
   if (page.size < 0 || page.size > 1_000)
     throw invalidArgument([{ field: 'page.page_size', description: 'must be from 1 to 1,000; 0 means 100' }]);
   const after = page.token === '' ? '' : Buffer.from(page.token, 'base64url').toString('utf8');
-  if (page.token !== '' && (after === '' || Buffer.from(after).toString('base64url') !== page.token)) {
-    throw invalidArgument([
-      { field: 'page.page_token', description: 'must be the next_page_token of the page before' },
-    ]);
-  }
+  const bad = after === '' || after.length > 1_024 || UNWELCOME.test(after) || pageToken(after) !== page.token;
+  if (page.token !== '' && bad) throw badPageToken();
   return { size: page.size === 0 ? 100 : page.size, after };
+}
+
+/** The number in the page token of a list by number; null at the first page. */
+export function numberToken(after: string): number | null {
+  if (after === '') return null;
+  if (!/^[1-9]\d{0,14}$/.test(after)) throw badPageToken();
+  return Number(after);
+}
+
+function badPageToken() {
+  return invalidArgument([{ field: 'page.page_token', description: 'must be the next_page_token of the page before' }]);
 }
 
 /** Names the row after which the next page begins. */

@@ -70,7 +70,8 @@ export function parseYaml(text: string, lines: LineCounter): Document.Parsed {
     schema: 'failsafe',
     lineCounter: lines,
     prettyErrors: false,
-    uniqueKeys: true,
+    // The library compares every pair of keys; the reader finds repeated ones in one pass.
+    uniqueKeys: false,
     logLevel: 'error',
   });
 }
@@ -115,7 +116,18 @@ class FileReader {
       return;
     }
     if (!this.source.values.has('')) this.source.values.set('', this.position(root.range?.[0] ?? 0));
+    this.refuseRepeated(root.items as Pair<Node, Node | null>[]);
     for (const pair of root.items) this.topLevel(pair as Pair<Node, Node | null>, document);
+  }
+
+  /** Of one file every key is there once; several files may share lists and maps. */
+  private refuseRepeated(items: readonly Pair<Node, Node | null>[]): void {
+    const seen = new Set<unknown>();
+    for (const { key } of items) {
+      const name = isScalar(key) ? key.value : key;
+      if (seen.has(name)) this.problem('yaml', 'Map keys must be unique.', '', key.range?.[0] ?? 0);
+      seen.add(name);
+    }
   }
 
   private parse(): Document.Parsed | null {

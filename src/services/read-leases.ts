@@ -42,6 +42,10 @@ interface LeaseQuery {
 
 /** ListLeases: live ones from memory at a confirmed head, ended ones from the projections. */
 export async function listLeases(deps: Deps, context: CallContext, query: LeaseQuery): Promise<At<Paged<Lease>>> {
+  const checks = new FieldChecks();
+  checks.printable('run_id', query.runId, false);
+  checks.text('resource', query.resource, 2_048);
+  checks.done();
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
   const states: readonly LeaseState[] = query.states.length === 0 ? ['waiting', 'active'] : query.states;

@@ -2,7 +2,7 @@ import { runNotFound } from '../domain/decide/run-guard.js';
 import { hasEnded, type RunState } from '../domain/run.js';
 import type { At, CallContext, Page, Paged, RunView } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
-import { paged, pageOf } from './fields.js';
+import { FieldChecks, paged, pageOf } from './fields.js';
 import { runView } from './run-view.js';
 
 const ENDED_STATES: ReadonlySet<RunState> = new Set(['stopped', 'finished', 'failed', 'expired']);
@@ -13,6 +13,9 @@ function seesAllRuns(context: CallContext): boolean {
 
 /** GetRun: a runner sees its own; an unknown and a foreign one look the same. */
 export async function getRun(deps: Deps, context: CallContext, input: { runId: string }): Promise<At<RunView>> {
+  const checks = new FieldChecks();
+  checks.printable('run_id', input.runId, true);
+  checks.done();
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const run = view.run(input.runId);

@@ -168,6 +168,8 @@ const ON_LIVE_CONFLICT_FROM_WIRE: ReadonlyMap<number, OnLiveConflict> = new Map(
 // The bounds that the well-known types state for themselves.
 const MAX_DURATION_SECONDS = 315_576_000_000n;
 const MIN_TIMESTAMP_SECONDS = -62_135_596_800n;
+/** Violations named in one answer. */
+const MAX_VIOLATIONS = 50;
 const MAX_TIMESTAMP_SECONDS = 253_402_300_799n;
 const MAX_NANOS = 999_999_999;
 const MAX_SAFE = BigInt(Number.MAX_SAFE_INTEGER);
@@ -189,7 +191,8 @@ export class RequestReader {
   /** Notes a violation. */
   wrong(field: string, description: string): void {
     this.#violations ??= [];
-    this.#violations.push({ field, description });
+    // What is wrong with the first is told; a request made of nothing else must not cost more than that.
+    if (this.#violations.length < MAX_VIOLATIONS) this.#violations.push({ field, description });
   }
 
   /** Throws an invalid argument with all violations, if there are any. */

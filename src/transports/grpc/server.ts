@@ -27,6 +27,7 @@ import type { Metrics } from '../../platform/metrics.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
 import { fenceService } from './fence-service.js';
+import { gatekeeper } from './gatekeeper.js';
 import { CallHandler, type Serving } from './handler.js';
 import { leaseService } from './lease-service.js';
 import { namespaceService } from './namespace-service.js';
@@ -86,13 +87,17 @@ export class GrpcServer {
     // What the library has to say, one structured line each instead of bare text on stderr.
     const say = (...words: unknown[]): void => options.log.debug({ component: 'grpc-js' }, words.join(' '));
     setLogger({ error: say, info: say, debug: say });
-    this.#server = new Server(serverOptions(options.limits));
     this.#handler = new CallHandler({
       serving: () => this.#started(this.#serving),
       rateLimiter: createRateLimiter(options.limits.maxCallsPerSecond),
       metrics: options.metrics,
       log: options.log,
     });
+    const gate = gatekeeper(
+      (metadata) => void this.#handler.authenticate(metadata),
+      (path) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), 'UNAUTHENTICATED', 0),
+    );
+    this.#server = new Server({ ...serverOptions(options.limits), interceptors: [gate] });
     this.#addServices();
     this.setServing(false);
   }

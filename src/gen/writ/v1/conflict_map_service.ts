@@ -215,7 +215,7 @@ export interface ExplainConflictRequest {
   b?:
     | WriteSet
     | undefined;
-  /** A document to explain by. Empty: the current map. */
+  /** A document to explain by; for admin, operator and auditor only. Empty: the current map. */
   document: string;
 }
 
@@ -355,7 +355,7 @@ export interface UnmatchedResource {
 
 /** A page of unmatched resources. */
 export interface ListUnmatchedResourcesResponse {
-  /** In the order of their names. At most 10,000 are kept; the least recently seen give way. */
+  /** In the order of their names. At most 10,000 are kept; further names are then not counted. */
   resources: UnmatchedResource[];
   /** Pass it to get the next page. Empty: this is the last one. */
   nextPageToken: string;
