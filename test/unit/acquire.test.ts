@@ -135,6 +135,10 @@ describe('tokens and times', () => {
     ns.release(first);
     ns.advance(-10 * SECOND);
     expect(tokenOn(ns.hold('a', leased('doc/x')), 'doc/x')).toBeGreaterThan(tokenOn(first, 'doc/x'));
+    ns.now = START - 10 * SECOND;
+    ns.stop('a');
+    const times = ns.events.map((event) => event.time);
+    expect(times).toEqual([...times].sort((a, b) => a - b));
   });
 
   it('expiry is the least of ttl, max ttl, max hold, progress window and end of authority (P5, R2)', () => {

@@ -226,6 +226,17 @@ describe('passing those who wait for one’s own run (P9)', () => {
     ns.queue('b', leased('doc/y'), leased('doc/z'));
     expect(ns.refused(ns.acquire('a', [leased('doc/z')])).kind).toBe('held');
   });
+
+  // Known: the search for who waits for whom counts the place of a request that is itself passed. `one` passes the
+  // request of `three`, so it does not wait for `three`, yet `three` passes it in turn.
+  it.fails('nor those who have passed it themselves', () => {
+    const ns = new Namespace().runs('one', 'two', 'three');
+    ns.hold('one', optimistic('doc/t'));
+    ns.hold('two', optimistic('doc/s/a'));
+    ns.queue('three', stable('doc/t'), leased('doc/s/k'));
+    ns.queue('one', leased('doc/s/k'), stable('doc/s/'));
+    expect(ns.refused(ns.acquire('three', [optimistic('doc/s/b')])).kind).toBe('held');
+  });
 });
 
 describe('deadlocks are refused at once, with their cycle (P9)', () => {
