@@ -106,7 +106,8 @@ async function untilReady(coordinator: CoordinatorProcess): Promise<void> {
       client.close();
       return;
     } catch (error) {
-      if (performance.now() > until) throw error;
+      if (performance.now() > until)
+        throw new Error(`not ready after a kill:\n${coordinator.log().slice(-5_000)}`, { cause: error });
     }
   }
 }
