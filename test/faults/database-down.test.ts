@@ -56,6 +56,7 @@ test('F24: a database that turned read-only is refused with its reason, and agai
   const run = await createRun(replica.api);
   const sql = (await import('pg')).default;
   const admin = new sql.Client({ connectionString: server.url });
+  admin.on('error', () => undefined);
   await admin.connect();
   await admin.query('ALTER SYSTEM SET default_transaction_read_only = on');
   await admin.query('SELECT pg_reload_conf()');

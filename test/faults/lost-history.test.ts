@@ -40,6 +40,7 @@ async function replica(url: string, dataDir: string, env: Record<string, string>
 
 async function sql(url: string, ...statements: string[]): Promise<void> {
   const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
   await client.connect();
   try {
     for (const statement of statements) await client.query(statement);

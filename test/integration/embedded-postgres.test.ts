@@ -440,7 +440,7 @@ describe('the support for other tests', () => {
     await Promise.all([one.drop(), two.drop()]);
     await one.drop();
     const left = await query(inject('postgresUrl'), 'SELECT datname FROM pg_database');
-    expect(left.map((row) => row['datname'])).not.toContain(one.name);
+    expect(left.map((row) => row.datname)).not.toContain(one.name);
     await open.end().catch(() => undefined);
   });
 

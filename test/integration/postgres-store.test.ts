@@ -6,6 +6,7 @@ import { LOCK_CLASS, lockKey } from '../../src/storage/postgres/gate.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore, type PostgresStoreOptions } from '../../src/storage/postgres/postgres-store.js';
 import { type Head, type Store, StoreError } from '../../src/storage/store.js';
+import { dyingPostgres } from '../support/dying-postgres.js';
 import {
   createTestDatabase,
   type PrivatePostgres,
@@ -67,6 +68,7 @@ async function createDatabaseOn(adminUrl: string): Promise<TestDatabase> {
 
 async function once(url: string, sql: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
   await client.connect();
   await client.query(sql).finally(() => client.end());
 }
@@ -223,6 +225,23 @@ describe('postgres store', () => {
     await raw.query('ROLLBACK');
     await expectUsable();
   });
+
+  it.each([1, 2, 3])(
+    'a server that ends in the packet of ReadyForQuery %i ends no process of ours',
+    async (answers) => {
+      await open();
+      const dying = await dyingPostgres(database.url, answers);
+      const other = createPostgresStore({ url: dying.url, notify: false });
+      // With no listener on the connection, the error of the driver is uncaught and fails this run.
+      const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => other.readGate(namespace)));
+      expect(dying.told()).toBeGreaterThan(0);
+      for (const outcome of outcomes) {
+        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ kind: 'unavailable' });
+      }
+      await other.close();
+      await dying.close();
+    },
+  );
 
   it('unknown outcome when the answer does not come in time', async () => {
     await open({ answerTimeoutMs: 200 });

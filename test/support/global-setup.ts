@@ -16,7 +16,7 @@ declare module 'vitest' {
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   await sweepDeadRuns();
-  const given = process.env['WRIT_TEST_DATABASE_URL'];
+  const given = process.env.WRIT_TEST_DATABASE_URL;
   if (given !== undefined && given !== '') {
     project.provide('postgresUrl', given);
     return async () => undefined;

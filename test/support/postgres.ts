@@ -32,6 +32,7 @@ export async function createTestDatabase(): Promise<TestDatabase> {
 
 async function asAdmin(adminUrl: string, statement: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
+  client.on('error', () => undefined);
   await client.connect();
   try {
     await client.query(statement);

@@ -26,6 +26,8 @@ async function start(config: TargetConfig): Promise<Running<never, never>> {
   const pool = new pg.Pool({ connectionString: config.databaseUrl, max: 5 });
   // An idle connection that breaks is replaced at the next request; without a listener it would end this process.
   pool.on('error', () => undefined);
+  // The same for one that breaks in the middle of a request, whose next query says so.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   const store = new TargetStore(pool, postgresGuard());
   await store.install();
   const writ = connectWrit({ endpoint: config.coordinator, token: config.token });

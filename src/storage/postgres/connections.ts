@@ -94,6 +94,9 @@ function makePool(options: ConnectionOptions, max: number, answerTimeoutMs: numb
   });
   // An idle connection died, say with its server: the pool has removed it already, the next one is made anew.
   pool.on('error', (error) => options.log(`an idle database connection ended: ${error.message}`));
+  // For its whole life, since the pool's own listener is gone before a caller could add one: a server that ends in the
+  // same packet as its ReadyForQuery would end this process too. The next query on the connection reports it.
+  pool.on('connect', (client) => client.on('error', () => undefined));
   return pool;
 }
 
@@ -107,10 +110,7 @@ function makeLane(pool: pg.Pool, prepared: boolean): Lane {
       // By code, since the severity is translated: 01xxx, or 57P01 from a backend that is told to end.
       if (/^(01|57P)/.test(notice.code ?? '')) warning ??= notice.message ?? 'a warning without words';
     };
-    // Without a listener an error between two queries of a session would end the process; the next query reports it.
-    const onError = (): void => undefined;
     client.on('notice', onNotice);
-    client.on('error', onError);
     let failed = true;
     try {
       const result = await work(sessionOf(client, prepared, () => warning));
@@ -118,7 +118,6 @@ function makeLane(pool: pg.Pool, prepared: boolean): Lane {
       return result;
     } finally {
       client.off('notice', onNotice);
-      client.off('error', onError);
       // A connection whose last answer was an error is given up only if it is not plainly usable: after an ordinary
       // error outside a transaction the server waits for the next statement.
       client.release(failed && !isUsable(client));
