@@ -2,6 +2,7 @@ import { cp, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
+import type { Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
   acquireInput,
@@ -54,7 +55,7 @@ async function expectLost(
   now: TestReplica,
   before: { leaseId: string; runId: string; token: number },
   survives: boolean,
-): Promise<void> {
+): Promise<Lease> {
   const verdict = await now.api.checkFence(as('target'), {
     leaseId: before.leaseId,
     presenterRunId: '',
@@ -85,6 +86,7 @@ async function expectLost(
   const run = survives ? before.runId : await createRun(now.api);
   const after = await granted(now.api, run, [write('item/a', 'set')]);
   expect(after.entries[0]?.token).toBeGreaterThan(before.token);
+  return after;
 }
 
 async function hold(on: TestReplica, item = 'item/a'): Promise<{ leaseId: string; runId: string; token: number }> {
@@ -171,7 +173,7 @@ test('a copy of the database loaded into the same cluster', async () => {
   await expectLost(await replica(server.url, dataDir), kept, true);
 });
 
-test('a standby promoted after losing the last commits, noticed by a replica that goes on running', async () => {
+test('a standby promoted after losing the last commits, and a second one after that one died (F13)', async () => {
   server = await startPrivatePostgres();
   const dataDir = await makeTestDirectory('witness');
   const copy = await makeTestDirectory('copy');
@@ -184,21 +186,20 @@ test('a standby promoted after losing the last commits, noticed by a replica tha
   await server.restart();
   const running = await replica(server.url, dataDir);
   const lost = await granted(running.api, await createRun(running.api), [write('item/b', 'set')]);
-  await stopServer(server);
-  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
-  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await writeFile(join(server.dataDir, 'pgdata', 'standby.signal'), '');
-  await server.restart();
+  await becomeStandby(server, copy);
   // A standby is never believed.
   await expect(check(running.api, lost)).rejects.toMatchObject({ faultClass: 'unavailable' });
-  await sql(server.url, 'SELECT pg_promote(true)');
-  await eventually(
-    () => running.services.ready(),
-    (seen) => seen.ready,
-    30_000,
-  );
-  await expectLost(running, kept, true);
+  await promote(server, running);
+  const between = await expectLost(running, kept, true);
   expect((await check(running.api, lost)).reason).toBe('unknown_lease');
+  // Both standbys left timeline 1, so that the second one calls itself by the timeline of the first.
+  const timeline = await timelineOf(server.url);
+  await becomeStandby(server, copy);
+  await promote(server, running);
+  expect(await timelineOf(server.url)).toBe(timeline);
+  expect((await check(running.api, between)).reason).not.toBe('ok');
+  const after = await expectLost(running, kept, true);
+  expect(after.entries[0]?.token).toBeGreaterThan(between.entries[0]?.token ?? Number.POSITIVE_INFINITY);
 });
 
 test('a loss is dealt with once: a replica that was away, or went through it too, ends nothing again', async () => {
@@ -246,6 +247,42 @@ test('a loss is dealt with once: a replica that was away, or went through it too
   });
   expect(items.filter((event) => event.body.includes('"lostHistory":true'))).toHaveLength(1);
 });
+
+/** A server that has seen no more than the copy, and follows nobody. */
+async function becomeStandby(postgres: PrivatePostgres, copy: string): Promise<void> {
+  await stopServer(postgres);
+  await rm(join(postgres.dataDir, 'pgdata'), { recursive: true });
+  await cp(join(copy, 'pgdata'), join(postgres.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
+  await writeFile(join(postgres.dataDir, 'pgdata', 'standby.signal'), '');
+  await postgres.restart();
+}
+
+/** Makes it the primary, and returns when the replica believes it. */
+async function promote(postgres: PrivatePostgres, running: TestReplica): Promise<void> {
+  await eventually(
+    () => running.services.ready(),
+    (seen) => !seen.ready,
+    30_000,
+  );
+  await sql(postgres.url, 'SELECT pg_promote(true)');
+  await eventually(
+    () => running.services.ready(),
+    (seen) => seen.ready,
+    30_000,
+  );
+}
+
+async function timelineOf(url: string): Promise<string> {
+  const client = new pg.Client({ connectionString: url });
+  client.on('error', () => undefined);
+  await client.connect();
+  try {
+    const { rows } = await client.query<{ file: string }>('SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS file');
+    return rows[0]?.file.slice(0, 8) ?? '';
+  } finally {
+    await client.end();
+  }
+}
 
 /** Stops the server and leaves its directory: `stop` of the support removes it. */
 async function stopServer(postgres: PrivatePostgres): Promise<void> {
