@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { timestampMicros } from '../../clients/common/time.js';
-import type { Event } from '../../gen/writ/v1/audit_service.js';
+import { type Event, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
 import { action, type Cli, CliError } from '../cli.js';
-import { eventJson } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import { momentText, several } from '../show.js';
 
 const ID = /^[0-9a-f]{32}$/;
@@ -31,10 +31,13 @@ export function registerWhy(program: Command, cli: Cli): void {
       const hint = 'Checks that were allowed leave no event, and neither do calls that were refused as invalid.';
       throw new CliError(EXIT.notFound, `The log has nothing by ${id}.`, hint);
     }
-    out.result({ events: events.map(eventJson) }, () => {
-      for (const event of events) showEvent(out, event);
-      if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
-    });
+    out.result(
+      () => protoJson(ListEventsResponse, { events, nextPageToken: '' }),
+      () => {
+        for (const event of events) showEvent(out, event);
+        if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
+      },
+    );
     return EXIT.ok;
   });
 }
