@@ -191,6 +191,12 @@ function parseEntries(text: string, from: string): RequestedResource[] {
   }));
 }
 
+/** What to say when a file that the user named cannot be written; any other error is as it is. */
+export function cannotWrite(path: string, error: unknown): unknown {
+  const { syscall, message } = error as NodeJS.ErrnoException;
+  return syscall === undefined ? error : new CliError(EXIT.usage, `${path} cannot be written: ${message}`);
+}
+
 /** A file that the user named. */
 export async function readInput(path: string): Promise<string> {
   return readFile(path, 'utf8').catch((error: unknown) => {

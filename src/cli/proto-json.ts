@@ -1,15 +1,6 @@
 import { readFileSync } from 'node:fs';
-import {
-  createFileRegistry,
-  type DescMessage,
-  type FileRegistry,
-  fromBinary,
-  fromJson,
-  type JsonValue,
-  toBinary,
-  toJson,
-} from '@bufbuild/protobuf';
-import { FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { createRequire } from 'node:module';
+import type { DescMessage, FileRegistry, JsonValue } from '@bufbuild/protobuf';
 import { toDuration, toTimestamp } from '../clients/common/time.js';
 import { Duration } from '../gen/google/protobuf/duration.js';
 import { Timestamp } from '../gen/google/protobuf/timestamp.js';
@@ -21,6 +12,11 @@ interface MessageType<T> {
   decode(bytes: Uint8Array): T;
 }
 
+/** Loaded by the first document: everything that prints text starts sooner without it. */
+const require = createRequire(import.meta.url);
+const library = () => require('@bufbuild/protobuf') as typeof import('@bufbuild/protobuf');
+const wellKnown = () => require('@bufbuild/protobuf/wkt') as typeof import('@bufbuild/protobuf/wkt');
+
 let registry: FileRegistry | undefined;
 
 /**
@@ -28,19 +24,22 @@ let registry: FileRegistry | undefined;
  * cuts timestamps to milliseconds and writes durations as objects.
  */
 export function protoJson<T>(type: MessageType<T>, message: T): JsonValue {
+  const { fromBinary, toJson } = library();
   const schema = schemaOf(type);
   return toJson(schema, fromBinary(schema, type.encode(message).finish()));
 }
 
 /** Reads what `protoJson` wrote; throws on what is no such message. */
 export function fromProtoJson<T>(type: MessageType<T>, json: JsonValue): T {
+  const { fromJson, toBinary } = library();
   const schema = schemaOf(type);
   return type.decode(toBinary(schema, fromJson(schema, json)));
 }
 
 function schemaOf({ $type }: { readonly $type: string }): DescMessage {
+  const { createFileRegistry, fromBinary } = library();
   registry ??= createFileRegistry(
-    fromBinary(FileDescriptorSetSchema, readFileSync(new URL('../gen/descriptor.binpb', import.meta.url))),
+    fromBinary(wellKnown().FileDescriptorSetSchema, readFileSync(new URL('../gen/descriptor.binpb', import.meta.url))),
   );
   const schema = registry.getMessage($type);
   if (schema === undefined) throw new TypeError(`the contract has no message ${$type}`);

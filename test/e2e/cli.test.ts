@@ -161,7 +161,9 @@ describe('by hand', () => {
     expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('Released');
     expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('ended before (released)');
     expect((await check('--resource', 'deployment/staging', '--token', token)).code).toBe(4);
-    expect((await writ('why', 'e2e-refused')).stdout).toContain('acquire refused');
+    const why = await writ('why', 'e2e-refused');
+    expect(why.stdout).toContain('acquire refused');
+    expect(why.stdout).not.toContain('{"');
     expect((await writ('why', 'nobody-asked')).code).toBe(6);
     expect((await writ('lease', 'get', '0'.repeat(32))).code).toBe(6);
   });
@@ -191,12 +193,12 @@ describe('by hand', () => {
     const asRunner = await writ('who', 'integration-config/acme', '--as', 'runner');
     for (const part of ['service-token/acme', 'conflicts[0]', 'another run']) expect(asRunner.stdout).toContain(part);
     expect(asRunner.stdout).not.toContain(lease.leaseId);
-    const { blockers } = await json<{ blockers: { rule: string; leaseId?: string }[] }>(
-      'who',
-      'integration-config/acme',
-      '--as',
-      'runner',
-    );
+    const { resource, kind, blockers } = await json<{
+      resource: string;
+      kind: string;
+      blockers: { rule: string; leaseId?: string }[];
+    }>('who', 'integration-config/acme', '--as', 'runner');
+    expect([resource, kind]).toEqual(['integration-config/acme', 'integration-config/{tenant}']);
     expect(blockers).toMatchObject([{ rule: 'conflicts[0]' }]);
     expect(blockers[0]?.leaseId).toBeUndefined();
     expect((await writ('run', 'stop', run, '--reason', 'e2e')).code).toBe(0);
@@ -411,6 +413,8 @@ describe('the log', () => {
     }
     await writeFile(changed, bytes.subarray(0, bytes.lastIndexOf('\n', bytes.length - 2) + 1));
     expect((await writ('audit', 'verify', changed)).stdout).toContain('cut off');
+    const nowhere = await writ('audit', 'export', '-o', join(directory, 'no', 'such', 'log'));
+    expect([nowhere.code, nowhere.stderr.includes('cannot be written')]).toEqual([2, true]);
     expect((await writ('audit', 'verify', exported, '--checkpoint', kept)).code).toBe(0);
     await newRun('release/{env}=promote');
     await writeFile(kept, (await writ('audit', 'checkpoint', '--json')).stdout);

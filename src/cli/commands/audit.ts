@@ -8,7 +8,7 @@ import type { Checkpoint } from '../../services/api.js';
 import { isSigned } from '../../services/kept-checkpoint.js';
 import { formatEvent, formatHeader } from '../../services/log-export.js';
 import { keyFingerprint, type LogVerdict, verifyLog } from '../../services/verify-log.js';
-import { readInput, repeated, wholeNumber } from '../arguments.js';
+import { cannotWrite, readInput, repeated, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { toCheckpoint, toRecord } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
@@ -70,7 +70,7 @@ async function exportToFile(writ: WritClient, after: number, path: string) {
   } catch (error) {
     file.destroy();
     await rm(draft, { force: true });
-    throw error;
+    throw cannotWrite(path, error);
   }
 }
 

@@ -40,6 +40,7 @@ function whyOf({ rules, because }: TaskCollision): string {
 }
 
 function remarksOf(pair: TaskPair): string[] {
-  const names = pair.taskA === pair.taskB ? `${pair.taskA} and itself` : `${pair.taskA} and ${pair.taskB}`;
-  return [...pair.inputChanges, ...pair.because.slice(pair.collisions.length)].map((text) => `${names}: ${text}`);
+  const names = `${pair.taskA} and ${pair.taskA === pair.taskB ? 'itself' : pair.taskB}`;
+  const incomplete = pair.because.slice(pair.collisions.length);
+  return [...pair.inputChanges, ...incomplete.map((text) => `${names}: ${text}`)];
 }

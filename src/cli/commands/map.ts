@@ -12,7 +12,7 @@ import {
   PutConflictMapResponse,
 } from '../../gen/writ/v1/conflict_map_service.js';
 import { checkConflictMapText } from '../../services/conflict-map-text.js';
-import { wholeNumber } from '../arguments.js';
+import { cannotWrite, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { type MapFiles, readMapFiles } from '../map-files.js';
@@ -60,11 +60,16 @@ function registerGet(map: Command, cli: Cli): void {
         'Put the first one with `writ map apply FILE`.',
       );
     const about = `version ${answer.version}, put by ${answer.author} at ${when(answer.createdAt)}${answer.reason === '' ? '' : `: ${answer.reason}`}`;
-    if (options.output !== undefined) await writeFile(options.output, answer.document);
+    const { output } = options;
+    if (output !== undefined) {
+      await writeFile(output, answer.document).catch((error: unknown) => {
+        throw cannotWrite(output, error);
+      });
+    }
     out.result(
       () => protoJson(GetConflictMapResponse, answer),
       () => {
-        if (options.output === undefined) out.raw(answer.document);
+        if (output === undefined) out.raw(answer.document);
         out.note(about);
       },
     );

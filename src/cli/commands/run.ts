@@ -136,7 +136,7 @@ function registerReads(run: Command, cli: Cli): void {
       () => {
         const wanted = options.state ?? [];
         if (runs.length === 0)
-          out.line(wanted.length === 0 ? 'Every run has ended.' : `There is no run that is ${wanted.join(' or ')}.`);
+          out.line(wanted.length === 0 ? 'No run is under way.' : `There is no run that is ${wanted.join(' or ')}.`);
         else showRuns(out, runs);
       },
     );

@@ -40,7 +40,7 @@ export function registerWho(program: Command, cli: Cli): void {
       .map((run) => ({ run, actions: allowedActions(run, resource) }))
       .filter(({ actions }) => actions.length > 0);
     const machine = () => ({
-      resource: protoJson(ResolveResourceResponse, resolved),
+      ...(protoJson(ResolveResourceResponse, resolved) as object),
       ...(protoJson(FindBlockersResponse, found) as object),
       leases: leases.map((lease) => protoJson(LeaseMessage, lease)),
       may: may.map(({ run, actions }) => ({ run: protoJson(RunMessage, run), actions })),

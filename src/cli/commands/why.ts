@@ -80,9 +80,20 @@ function bodyFacts(body: string): [string, string][] {
   return TELLING.flatMap((name) => {
     const value = facts[name];
     if (value === undefined || value === null || value === '') return [];
-    const text = typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value);
-    return text === '[]' ? [] : [[name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), text]];
+    const text = inWords(value);
+    return text === '' ? [] : [[name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), text]];
   });
+}
+
+/** A list or an object as `name value` pairs, for people; the exact body is in --json and in an export. */
+function inWords(value: unknown): string {
+  if (Array.isArray(value)) return value.map(inWords).join('; ');
+  if (typeof value !== 'object' || value === null) return String(value ?? '');
+  return Object.entries(value)
+    .map(([name, one]) => [name, inWords(one)] as const)
+    .filter(([, text]) => text !== '' && text !== 'false')
+    .map(([name, text]) => `${name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${text}`)
+    .join(', ');
 }
 
 function parse(body: string): unknown {
