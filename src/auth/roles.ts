@@ -16,6 +16,7 @@ const ROLES_BY_METHOD = {
   'LeaseService/GetLease': ['runner', 'operator', 'admin', 'auditor'],
   'LeaseService/ListLeases': ['runner', 'operator', 'admin', 'auditor'],
   'LeaseService/PreviewWriteSet': ['runner', 'operator', 'admin'],
+  'LeaseService/FindBlockers': ['runner', 'operator', 'admin', 'auditor'],
 
   'FenceService/CheckFence': ['target'],
 

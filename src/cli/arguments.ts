@@ -136,7 +136,7 @@ export function addWriteSetOptions(command: Command): ResourceOptions {
   command
     .option(
       '--entries <file>',
-      'JSON array of {resource, access, scope, actions, observed_version}; - is standard input',
+      'JSON array of {resource, access, scope, actions, observedVersion}; - is standard input',
     )
     .option('--task <name>', 'task of the conflict map, instead of resources')
     .option('--param <name=value>', 'parameter of the task; repeatable', parameter)
@@ -150,7 +150,7 @@ const entryFile = z.array(
     access: z.enum(ACCESSES).optional(),
     scope: z.enum(['exact', 'subtree']).optional(),
     actions: z.array(z.string()).optional(),
-    observed_version: z.string().optional(),
+    observedVersion: z.string().optional(),
   }),
 );
 
@@ -182,13 +182,19 @@ function parseEntries(text: string, from: string): RequestedResource[] {
     const problems = parsed.error.issues.map((issue) => `  [${issue.path.join('.')}] ${issue.message}`);
     throw new CliError(EXIT.usage, `${from} is no list of entries:\n${problems.join('\n')}`);
   }
-  return parsed.data.map(({ observed_version: observedVersion, access, scope, actions, resource }) => ({
+  return parsed.data.map(({ observedVersion, access, scope, actions, resource }) => ({
     resource,
     ...(access === undefined ? {} : { access }),
     ...(scope === undefined ? {} : { scope }),
     ...(actions === undefined ? {} : { actions }),
     ...(observedVersion === undefined ? {} : { observedVersion }),
   }));
+}
+
+/** What to say when a file that the user named cannot be written; any other error is as it is. */
+export function cannotWrite(path: string, error: unknown): unknown {
+  const { syscall, message } = error as NodeJS.ErrnoException;
+  return syscall === undefined ? error : new CliError(EXIT.usage, `${path} cannot be written: ${message}`);
 }
 
 /** A file that the user named. */

@@ -127,25 +127,20 @@ async function readToken(path: string): Promise<string> {
   return token;
 }
 
-/** Says what went wrong, and returns the exit code. */
-export function reportError(error: unknown, out: Output): number {
+/** Says what went wrong, also which coordinator was called, and returns the exit code. */
+export function reportError(error: unknown, out: Output, endpoint = ''): number {
   if (error instanceof CommanderError) return commanderExit(error);
-  const report = describe(error);
+  const report = describe(error, endpoint);
   if (out.json) {
-    const { code, reason, message, hint, violations, metadata, requestId } = report;
-    out.note(
-      JSON.stringify({
-        error: { code, reason, message, hint, violations, metadata, request_id: requestId },
-        exit_code: report.exit,
-      }),
-    );
+    const { exit, ...told } = report;
+    out.note(JSON.stringify({ error: told, exitCode: exit }));
     return report.exit;
   }
   out.note(`${out.style('error', 'red')}: ${report.message}`);
   for (const { field, description } of report.violations) out.note(`  ${field}: ${description}`);
   if (report.hint !== '') out.note(report.hint);
   if (report.requestId !== '')
-    out.note(`(request id ${report.requestId}${report.reason === '' ? '' : `, ${report.reason}`})`);
+    out.note(`(${[`request id ${report.requestId}`, report.reason, report.endpoint].filter(Boolean).join(', ')})`);
   return report.exit;
 }
 
@@ -158,9 +153,11 @@ interface Report {
   readonly violations: readonly { readonly field: string; readonly description: string }[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly requestId: string;
+  /** The coordinator that was called; empty: none was. */
+  readonly endpoint: string;
 }
 
-function describe(error: unknown): Report {
+function describe(error: unknown, endpoint: string): Report {
   const base: Report = {
     exit: EXIT.failure,
     code: '',
@@ -170,6 +167,7 @@ function describe(error: unknown): Report {
     violations: [],
     metadata: {},
     requestId: '',
+    endpoint: '',
   };
   if (error instanceof CliError) return { ...base, exit: error.exitCode, hint: error.hint };
   if (error instanceof RefusedError) return { ...base, exit: EXIT.refused };
@@ -188,6 +186,7 @@ function describe(error: unknown): Report {
     violations,
     metadata,
     requestId,
+    endpoint,
   };
 }
 
@@ -205,9 +204,14 @@ const EXIT_OF: Partial<Record<WritError['code'], number>> = {
   RESOURCE_EXHAUSTED: EXIT.refused,
 };
 
+const NOBODY_THERE =
+  'Does a coordinator run there? `writ doctor` looks, `writ serve` (or `npm start`) starts one; --endpoint or WRIT_ENDPOINT says where it is.';
+
 const HINTS: Partial<Record<WritError['code'], string>> = {
-  UNAVAILABLE: 'Is the coordinator running? `writ doctor` looks; --endpoint or WRIT_ENDPOINT says where it is.',
-  UNAUTHENTICATED: 'The token is not known there. Is it the token of this coordinator?',
+  UNAVAILABLE: NOBODY_THERE,
+  DEADLINE_EXCEEDED: NOBODY_THERE,
+  UNAUTHENTICATED:
+    'Is it the token of this coordinator? --token-file, WRIT_TOKEN or WRIT_DATA_DIR says which is taken.',
 };
 
 /** Help and version are no errors; everything else that commander finds is a wrong command line. */

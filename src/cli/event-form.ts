@@ -1,7 +1,6 @@
 import { timestampMicros } from '../clients/common/time.js';
 import type { Event, Checkpoint as WireCheckpoint } from '../gen/writ/v1/audit_service.js';
 import type { Checkpoint } from '../services/api.js';
-import { formatEvent } from '../services/log-export.js';
 import type { EventRecord } from '../storage/store.js';
 
 /** An event of the API as the log has it: what its hash is computed from. */
@@ -34,11 +33,6 @@ export function toCheckpoint(checkpoint: WireCheckpoint): Checkpoint {
     keyId: checkpoint.keyId,
     publicKeyPem: checkpoint.publicKey,
   };
-}
-
-/** For --json: the form of an export, so that an event looks the same wherever it is seen. */
-export function eventJson(event: Event): unknown {
-  return JSON.parse(formatEvent(toRecord(event)));
 }
 
 function hex(bytes: Uint8Array): string {

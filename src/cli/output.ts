@@ -40,8 +40,8 @@ export class Output {
   }
 
   /** The result in the form that was asked for. */
-  result(value: unknown, human: () => void): void {
-    if (this.json) this.stdout.write(`${JSON.stringify(value, null, 2)}\n`);
+  result(machine: () => unknown, human: () => void): void {
+    if (this.json) this.stdout.write(`${JSON.stringify(machine(), null, 2)}\n`);
     else human();
   }
 

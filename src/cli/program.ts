@@ -1,4 +1,4 @@
-import { Command, Option } from 'commander';
+import { Command, Help, Option } from 'commander';
 import { connectWrit } from '../clients/common/connect.js';
 import { duration } from './arguments.js';
 import { type Cli, exitCodeOf, reportError } from './cli.js';
@@ -45,6 +45,7 @@ export function buildProgram(cli: Cli, version: string): Command {
     .addOption(new Option('--json', 'one JSON document on stdout instead of text'))
     .addHelpText('after', FOOTER)
     .showHelpAfterError('(add --help for what there is)')
+    .configureHelp({ optionDescription: describeOption, showGlobalOptions: true })
     .exitOverride()
     .configureOutput({
       writeOut: (text) => cli.out.raw(text),
@@ -52,6 +53,12 @@ export function buildProgram(cli: Cli, version: string): Command {
     });
   for (const register of REGISTERED) register(program, cli);
   return program;
+}
+
+/** As commander has it, and whether the option must be given. */
+function describeOption(option: Option): string {
+  const description = new Help().optionDescription(option);
+  return option.mandatory ? `${description} (required)` : description;
 }
 
 const REGISTERED = [
@@ -90,12 +97,17 @@ export interface Surroundings {
 export async function runCli(args: readonly string[], env: Environment, surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;
   let out = new Output(stdout, stderr, false);
+  let endpoint: string | undefined;
   try {
     const config = readClientConfig(env);
     out = new Output(stdout, stderr, config.noColor);
+    endpoint = config.endpoint;
     const connect = surroundings.connect ?? connectWrit;
     const cli: Cli = { env, config, out, connect, stdin: surroundings.stdin ?? (async () => '') };
     const program = buildProgram(cli, surroundings.version ?? '0.0.0');
+    program.on('option:endpoint', (given: string) => {
+      endpoint = given;
+    });
     await program.parseAsync([...args], { from: 'user' });
     return exitCodeOf(program);
   } catch (error) {
@@ -103,6 +115,6 @@ export async function runCli(args: readonly string[], env: Environment, surround
       out.note(`error: ${error.message}`);
       return EXIT.usage;
     }
-    return reportError(error, out);
+    return reportError(error, out, endpoint);
   }
 }

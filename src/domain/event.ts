@@ -5,12 +5,16 @@ import type { RefusalKind } from './refusal.js';
 import type { BlockCause, Run, RunState } from './run.js';
 import type { Micros } from './time.js';
 
-/** Which database the log is in; compared at every append, read index and start (P2). */
-export interface RecordedIdentity {
+/**
+ * Which database the log is in; recorded, and compared at every append, read index and start (P2). Only the timeline
+ * orders identities; another system identifier or oid means another database, a reloaded dump or a restored copy.
+ */
+export interface DatabaseIdentity {
   readonly systemIdentifier: string;
   readonly timeline: number;
   readonly databaseOid: number;
   readonly eventTableOid: number;
+  /** Start of the postmaster on the database clock. */
   readonly postmasterStart: Micros;
 }
 
@@ -48,7 +52,7 @@ export type EventBody =
   | { readonly kind: 'namespace_created'; readonly name: string }
   | {
       readonly kind: 'database_identified';
-      readonly identity: RecordedIdentity;
+      readonly identity: DatabaseIdentity;
       /** True: the database lost acknowledged history; every live lease ends, every run is blocked. */
       readonly lostHistory: boolean;
       readonly why: string;

@@ -34,9 +34,10 @@ export interface Run {
   readonly endedAt: Micros | null;
 }
 
-const ENDED: ReadonlySet<RunState> = new Set(['stopped', 'finished', 'failed', 'expired']);
+/** States that a run never leaves. */
+export const ENDED_RUN_STATES: ReadonlySet<string> = new Set<RunState>(['stopped', 'finished', 'failed', 'expired']);
 
 /** Whether the run is over for good: it can never acquire again (P6). */
 export function hasEnded(run: Run): boolean {
-  return ENDED.has(run.state);
+  return ENDED_RUN_STATES.has(run.state);
 }

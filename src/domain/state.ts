@@ -1,5 +1,5 @@
 import { type ConflictMap, EMPTY_CONFLICT_MAP } from './conflict-map/index.js';
-import type { RecordedIdentity } from './event.js';
+import type { DatabaseIdentity } from './event.js';
 import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-index.js';
 import type { KeyBinding } from './key-binding.js';
 import type { Lease } from './lease.js';
@@ -29,7 +29,7 @@ export interface State {
   time: Micros;
   mapVersion: number;
   map: ConflictMap;
-  identity: RecordedIdentity | null;
+  identity: DatabaseIdentity | null;
   activeLeases: number;
   waitingLeases: number;
   readonly runs: Table<Run>;

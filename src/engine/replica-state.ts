@@ -1,7 +1,8 @@
 import { compileStored } from '../domain/conflict-map/index.js';
 import { evolve, insert } from '../domain/evolve.js';
+import { principalScope, runScope } from '../domain/key-binding.js';
 import { hasEnded } from '../domain/run.js';
-import { emptyState, type Overlay, type State } from '../domain/state.js';
+import { bindingId, emptyState, type Overlay, type State } from '../domain/state.js';
 import type { EventRecord, Head, Snapshot } from '../storage/store.js';
 import { decodeEvent } from './event-codec.js';
 import { GENESIS_HASH } from './hash-chain.js';
@@ -54,9 +55,9 @@ export class ReplicaState {
       if (body.kind === 'lease_ended') this.rememberLease(body.leaseId);
       if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
       if (body.kind === 'lease_granted' || body.kind === 'lease_queued')
-        this.rememberKey(`run:${body.lease.runId}\n${body.lease.idempotencyKey}`);
-      if (body.kind === 'run_created') this.rememberKey(`principal:${body.run.principal}\n${body.run.idempotencyKey}`);
-      if (body.kind === 'key_bound') this.rememberKey(`${body.binding.scope}\n${body.binding.key}`);
+        this.rememberKey(runScope(body.lease.runId), body.lease.idempotencyKey);
+      if (body.kind === 'run_created') this.rememberKey(principalScope(body.run.principal), body.run.idempotencyKey);
+      if (body.kind === 'key_bound') this.rememberKey(body.binding.scope, body.binding.key);
     }
     this.forget();
   }
@@ -68,7 +69,7 @@ export class ReplicaState {
     this.head = head;
     for (const lease of leases.changed()) if (lease.state === 'ended') this.rememberLease(lease.leaseId);
     for (const run of runs.changed()) if (hasEnded(run)) this.rememberRun(run.runId);
-    for (const binding of keys.changed()) this.rememberKey(`${binding.scope}\n${binding.key}`);
+    for (const binding of keys.changed()) this.rememberKey(binding.scope, binding.key);
     this.forget();
   }
 
@@ -85,8 +86,8 @@ export class ReplicaState {
     });
   }
 
-  private rememberKey(id: string): void {
-    this.remember(() => this.state.keys.delete(id));
+  private rememberKey(scope: string, key: string): void {
+    this.remember(() => this.state.keys.delete(bindingId(scope, key)));
   }
 
   private remember(forgetIt: () => void): void {

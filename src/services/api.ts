@@ -1,10 +1,10 @@
 import type { Principal } from '../auth/principal.js';
-import type { MapProblem } from '../domain/conflict-map/index.js';
-import type { Allowance, ExpandedEntry, WriteSetRequest } from '../domain/entry.js';
-import type { Violation } from '../domain/fault.js';
+import type { Explanation, MapProblem, RuleAbout, TaskPair } from '../domain/conflict-map/index.js';
+import type { AffectedLease, OnLiveConflict } from '../domain/decide/put-map.js';
+import type { Allowance, WriteSetRequest } from '../domain/entry.js';
 import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
 import type { EndReason, Lease, LeaseState } from '../domain/lease.js';
-import type { Refusal } from '../domain/refusal.js';
+import type { Blocker, Refusal } from '../domain/refusal.js';
 import type { Run, RunState } from '../domain/run.js';
 import type { Micros } from '../domain/time.js';
 import type { EventRecord, MapVersion, UnmatchedResource } from '../storage/store.js';
@@ -75,6 +75,15 @@ export interface ReleaseOutcome {
   readonly effectiveAt: Micros;
 }
 
+/** Who stands in the way of a write to a resource, and the rules by which others can. */
+export interface FoundBlockers {
+  /** Its path. */
+  readonly resource: string;
+  readonly blockers: readonly Blocker[];
+  readonly more: boolean;
+  readonly rules: readonly RuleAbout[];
+}
+
 /** A run with what is derived from its leases. */
 export interface RunView {
   readonly run: Run;
@@ -111,18 +120,6 @@ export interface LocatedProblem extends MapProblem {
   readonly column: number;
 }
 
-export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
-
-export interface AffectedLease {
-  readonly leaseId: string;
-  readonly runId: string;
-  readonly generation: number;
-  readonly added: readonly ExpandedEntry[];
-  readonly conflictsWith: readonly string[];
-  readonly ended: boolean;
-  readonly noLongerGranted: string;
-}
-
 export interface NamespaceView {
   readonly name: string;
   readonly createdAt: Micros;
@@ -141,37 +138,6 @@ export interface Checkpoint {
   readonly signature: Uint8Array;
   readonly keyId: string;
   readonly publicKeyPem: string;
-}
-
-export interface WriteSetQuestion extends WriteSetRequest {}
-
-export interface ConflictStepView {
-  readonly key: string;
-  readonly modeA: string;
-  readonly modeB: string;
-  readonly resourceA: string;
-  readonly resourceB: string;
-  readonly ruleA: string;
-  readonly ruleB: string;
-  readonly message: string;
-}
-
-export interface Explanation {
-  readonly conflict: boolean;
-  readonly steps: readonly ConflictStepView[];
-  readonly entriesA: readonly ExpandedEntry[];
-  readonly entriesB: readonly ExpandedEntry[];
-  readonly refusalA: Refusal | null;
-  readonly refusalB: Refusal | null;
-}
-
-export interface TaskPairView {
-  readonly taskA: string;
-  readonly taskB: string;
-  readonly canCollide: boolean;
-  readonly always: boolean;
-  readonly because: readonly string[];
-  readonly inputChanges: readonly string[];
 }
 
 export interface EventQuery {
@@ -209,6 +175,8 @@ export interface WritApi {
     input: AcquireInput,
   ): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>>;
 
+  findBlockers(context: CallContext, input: { resource: string }): Promise<At<FoundBlockers>>;
+
   checkFence(
     context: CallContext,
     input: { leaseId: string; presenterRunId: string; writes: readonly ProtectedWrite[]; requestId: string },
@@ -245,14 +213,14 @@ export interface WritApi {
   ): Promise<At<{ accepted: boolean; problems: readonly LocatedProblem[]; affected: readonly AffectedLease[] }>>;
   explainConflict(
     context: CallContext,
-    input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string },
+    input: { a: WriteSetRequest; b: WriteSetRequest; document: string },
   ): Promise<Explanation>;
   listConflictMapVersions(context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>>;
   resolveResource(
     context: CallContext,
     input: { resource: string },
   ): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }>;
-  getTaskMatrix(context: CallContext, input: { document: string }): Promise<readonly TaskPairView[]>;
+  getTaskMatrix(context: CallContext, input: { document: string }): Promise<readonly TaskPair[]>;
   listUnmatchedResources(context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>>;
 
   listEvents(context: CallContext, input: EventQuery & { page: Page }): Promise<Paged<EventRecord>>;
@@ -268,4 +236,4 @@ export interface WritApi {
   listNamespaces(context: CallContext, input: { page: Page }): Promise<Paged<NamespaceView>>;
 }
 
-export type { Violation };
+export type { AffectedLease, Explanation, OnLiveConflict, TaskPair };

@@ -6,6 +6,7 @@ import {
   taskMatrix,
 } from '../domain/conflict-map/index.js';
 import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
+import type { WriteSetRequest } from '../domain/entry.js';
 import { Fault, invalidArgument } from '../domain/fault.js';
 import type { MapVersion, UnmatchedResource } from '../storage/store.js';
 import type {
@@ -17,8 +18,7 @@ import type {
   OnLiveConflict,
   Page,
   Paged,
-  TaskPairView,
-  WriteSetQuestion,
+  TaskPair,
 } from './api.js';
 import { checkConflictMapText } from './conflict-map-text.js';
 import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
@@ -172,7 +172,7 @@ async function mapFor(deps: Deps, context: CallContext, document: string): Promi
 export async function explainConflict(
   deps: Deps,
   context: CallContext,
-  input: { a: WriteSetQuestion; b: WriteSetQuestion; document: string },
+  input: { a: WriteSetRequest; b: WriteSetRequest; document: string },
 ): Promise<Explanation> {
   const checks = new FieldChecks();
   checks.writeSet('a.', input.a, deps.bounds.maxEntries);
@@ -194,7 +194,7 @@ export async function getTaskMatrix(
   deps: Deps,
   context: CallContext,
   input: { document: string },
-): Promise<readonly TaskPairView[]> {
+): Promise<readonly TaskPair[]> {
   return taskMatrix(await mapFor(deps, context, input.document));
 }
 

@@ -19,6 +19,7 @@ import * as conflictMap from './conflict-map.js';
 import { createRun } from './create-run.js';
 import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
+import { findBlockers } from './find-blockers.js';
 import { FutureTokenAlarm } from './future-tokens.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
 import { getLease, listLeases } from './read-leases.js';
@@ -147,6 +148,7 @@ function apiOf(deps: Deps): WritApi {
     getLease: bound(getLease),
     listLeases: bound(listLeases),
     previewWriteSet: bound(previewWriteSet),
+    findBlockers: bound(findBlockers),
     checkFence: bound(checkFence),
     createRun: bound(createRun),
     getRun: bound(getRun),

@@ -1,11 +1,9 @@
 import { runNotFound } from '../domain/decide/run-guard.js';
-import { hasEnded, type RunState } from '../domain/run.js';
+import { ENDED_RUN_STATES, hasEnded, type RunState } from '../domain/run.js';
 import type { At, CallContext, Page, Paged, RunView } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
 import { FieldChecks, paged, pageOf } from './fields.js';
 import { runView } from './run-view.js';
-
-const ENDED_STATES: ReadonlySet<RunState> = new Set(['stopped', 'finished', 'failed', 'expired']);
 
 function seesAllRuns(context: CallContext): boolean {
   return hasRole(context, 'operator', 'admin', 'approver', 'auditor');
@@ -34,7 +32,7 @@ export async function listRuns(
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   const principal = seesAllRuns(context) ? null : context.principal.name;
-  if (input.states.some((state) => ENDED_STATES.has(state))) {
+  if (input.states.some((state) => ENDED_RUN_STATES.has(state))) {
     const { revision, now } = await engine.read(() => null);
     const rows = await deps.store.listRuns(engine.namespace, {
       ...(principal === null ? {} : { principal }),

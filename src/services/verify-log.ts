@@ -1,19 +1,14 @@
-import { createHash, createPublicKey, verify as verifySignature } from 'node:crypto';
+import { createHash, createPublicKey } from 'node:crypto';
 import { GENESIS_HASH, hashEvent } from '../engine/hash-chain.js';
 import type { EventRecord } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
-import {
-  checkpointStatement,
-  type ExportLine,
-  exportLines,
-  normalPublicKey,
-  parseEvent,
-  parseHeader,
-} from './log-export.js';
+import { flawOfEvent, flawOfExport, isSigned } from './kept-checkpoint.js';
+import { type ExportLine, exportLines, normalPublicKey, parseEvent, parseHeader } from './log-export.js';
 
 /**
  * Verifies an exported log offline (A2, F23): every event's hash is computed anew, every event follows the one before,
- * none is missing, and the last one is the one that the signed checkpoint names. Memory does not grow with the log.
+ * none is missing, and the last one is the one that the signed checkpoint names. A file that does not end with a line
+ * feed was cut off. Memory does not grow with the log.
  *
  * The chain alone proves little, since anybody can compute hashes; what anchors it is the signature over its end. Hence
  * all the care for the key: the one in the file is only as good as the reader's reason to believe it.
@@ -65,6 +60,8 @@ export interface VerifyLogOptions {
   readonly publicKey?: string;
   /** The reader knows that the export begins after this revision. Default 0: it must be complete. */
   readonly afterRevision?: number;
+  /** A checkpoint of the same log that the reader has kept: the export must go as far, and have the same event there. */
+  readonly kept?: Checkpoint;
 }
 
 /**
@@ -82,7 +79,7 @@ export async function verifyLog(
   if ('fault' in opened) return headerVerdict(opened, options);
   const { checkpoint, afterRevision, keyFingerprint } = opened;
   const at: Position = { checkpoint, expected: afterRevision + 1, last: null, afterRevision };
-  const problem = (await walk(reader, at)) ?? checkEnd(at);
+  const problem = (await walk(reader, at, options.kept)) ?? checkEnd(at);
   return {
     ok: problem === null,
     problem,
@@ -119,6 +116,8 @@ function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened 
     return bad('header', 'The file has no header line; this is no audit export.');
   const parsed = parseHeader(line.text);
   if ('error' in parsed) return bad('header', `Line 1 is no header of an audit export: ${parsed.error}.`);
+  if (!line.complete)
+    return bad('cut_off', 'The export is cut off at the end of its first line: the line feed is missing.');
   const { checkpoint, namespace, afterRevision } = parsed.value;
   if (namespace !== checkpoint.namespace) {
     return bad('header', `The header is for namespace "${namespace}", its checkpoint for "${checkpoint.namespace}".`);
@@ -138,11 +137,9 @@ function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened 
     if (checkpoint.keyId !== fingerprint.slice(0, KEY_ID_LENGTH)) {
       return bad('key', 'The name of the key (key_id) is not the one of the public key.');
     }
-    const publicKey = createPublicKey(key);
-    const signed =
-      publicKey.asymmetricKeyType === 'ed25519' &&
-      verifySignature(null, checkpointStatement(checkpoint), publicKey, checkpoint.signature);
-    if (!signed) return bad('signature', 'The signature of the checkpoint is not by its public key.');
+    if (!isSigned(checkpoint)) return bad('signature', 'The signature of the checkpoint is not by its public key.');
+    const flaw = options.kept === undefined ? null : flawOfExport(options.kept, parsed.value);
+    if (flaw !== null) return { ...flaw, line: 1 };
     return { checkpoint, afterRevision, keyFingerprint: fingerprint };
   } catch (error) {
     return bad('key', `The public key cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
@@ -182,9 +179,11 @@ interface Reading {
   readonly complete: boolean;
 }
 
-async function walk(reader: Reader, at: Position): Promise<LogProblem | null> {
+async function walk(reader: Reader, at: Position, kept: Checkpoint | undefined): Promise<LogProblem | null> {
   for (let reading = await reader.next(); reading !== null; reading = await reader.next()) {
-    if (!follows(reading.event, at)) return classify(reading, at, reader);
+    if (!reading.complete || !follows(reading.event, at)) return classify(reading, at, reader);
+    const flaw = kept === undefined ? null : flawOfEvent(kept, reading.event);
+    if (flaw !== null) return { ...flaw, line: reading.line };
     at.last = reading.event;
     at.expected += 1;
   }
@@ -239,7 +238,7 @@ function checkEnd(at: Position): LogProblem | null {
 
 // --------------------------------------------------------------------------------------- what is wrong, and with whom
 
-/** Names what happened to the first event that is not as it should be. Each branch is one way to tamper (F23). */
+/** Names what happened to the first event that is not as it should be, or not whole. Each branch is one way to tamper (F23). */
 async function classify(reading: Reading, at: Position, reader: Reader): Promise<LogProblem> {
   const { event, line } = reading;
   const next = await reader.peek();
@@ -249,8 +248,9 @@ async function classify(reading: Reading, at: Position, reader: Reader): Promise
     line,
     message,
   });
-  if (event === null && next === null && !reading.complete) {
-    return problem('cut_off', `The log is cut off in the middle of event ${at.expected}.`);
+  if (!reading.complete && (event === null || follows(event, at))) {
+    const where = event === null ? 'in the middle' : 'at the end';
+    return problem('cut_off', `The log is cut off ${where} of event ${at.expected}: its line has no line feed.`);
   }
   const nextIsExpected = follows(next?.event ?? null, at);
   const whole = event !== null && event.namespace === at.checkpoint.namespace && isWhole(event);

@@ -1,7 +1,10 @@
+import type { DatabaseIdentity } from '../domain/event.js';
 import type { KeyBinding } from '../domain/key-binding.js';
 import type { Lease } from '../domain/lease.js';
 import type { Run } from '../domain/run.js';
 import type { Micros } from '../domain/time.js';
+
+export type { DatabaseIdentity };
 
 /**
  * What the engine needs of the database. The log is the truth; leases, runs, keys and conflict map
@@ -36,19 +39,6 @@ export interface EventRecord {
   readonly body: string;
   readonly prevHash: string;
   readonly hash: string;
-}
-
-/**
- * Which database this is. Only the timeline orders identities; another system identifier or oid
- * means another database, a reloaded dump or a restored copy.
- */
-export interface DatabaseIdentity {
-  readonly systemIdentifier: string;
-  readonly timeline: number;
-  readonly databaseOid: number;
-  readonly eventTableOid: number;
-  /** Start of the postmaster on the database clock. */
-  readonly postmasterStart: Micros;
 }
 
 /** What one statement saw, with one clock value. */
@@ -97,7 +87,7 @@ export interface AppendBatch {
   readonly keys: readonly KeyBinding[];
   readonly unmatched: readonly UnmatchedResource[];
   readonly mapVersion: MapVersion | null;
-  /** Keys of `keys` that were decided as never used before; the statement proves it (P6). */
+  /** Keys that were decided as never used before, whether the batch binds them or not; the statement proves it (P6). */
   readonly newKeys: readonly { readonly scope: string; readonly key: string }[];
   /** The latest expiry that was taken to be past, and the earliest taken to be in the future. */
   readonly reliedOnAsPast: Micros | null;
@@ -149,9 +139,10 @@ export interface EventFilter {
   readonly limit: number;
 }
 
-/** The witness of the log outside the database (design: fail-over and restore). */
+/** A replica's last sign of life, committed: without a recent one it denies (design: fail-over and restore). */
 export interface Heartbeat {
   readonly replicaId: string;
+  /** On the database clock, read before the commit. */
   readonly at: Micros;
 }
 

@@ -19,8 +19,11 @@ kinds:
   - { pattern: "deployment/{env}", extends: fast, actions: { deploy: { concurrency: lease, change_class: shared_pointer } } }
   - { pattern: "image-tag/{env}", extends: fast, actions: { set: { concurrency: lease, change_class: shared_pointer } } }
   - { pattern: "job/{name}", extends: fast, progress_window: 3s, actions: { work: { concurrency: lease, change_class: derived } } }
+  - { pattern: "service-token/{tenant}", extends: fast, actions: { rotate: { concurrency: lease, change_class: shared_document } } }
+  - { pattern: "integration-config/{tenant}", extends: fast, actions: { edit: { change_class: derived } } }
 implies:
   - { when: { pattern: "deployment/{env}", access: write }, touches: [ { resource: "image-tag/{env}", access: write, actions: [set] } ] }
+conflicts: [ { between: ["service-token/{tenant}", "integration-config/{tenant}"], because: the config embeds the token reference } ]
 tasks: { deploy: { params: [env], entries: [ { resource: "deployment/{env}", access: write, actions: [deploy] } ] } }
 `;
 
@@ -158,9 +161,47 @@ describe('by hand', () => {
     expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('Released');
     expect((await writ('lease', 'release', lease.leaseId, '--run', mine)).stdout).toContain('ended before (released)');
     expect((await check('--resource', 'deployment/staging', '--token', token)).code).toBe(4);
-    expect((await writ('why', 'e2e-refused')).stdout).toContain('acquire refused');
+    const why = await writ('why', 'e2e-refused');
+    expect(why.stdout).toContain('acquire refused');
+    expect(why.stdout).not.toContain('{"');
     expect((await writ('why', 'nobody-asked')).code).toBe(6);
     expect((await writ('lease', 'get', '0'.repeat(32))).code).toBe(6);
+  });
+
+  it('says who is in the way by a rule, to a runner without names', async () => {
+    const run = await newRun('service-token/{tenant}=rotate');
+    const { lease } = await json<{ lease: LeaseJson }>(
+      'lease',
+      'acquire',
+      '--run',
+      run,
+      '--resource',
+      'service-token/acme',
+      '--ttl',
+      '60s',
+    );
+    const asOperator = await writ('who', 'integration-config/acme');
+    for (const part of [
+      'service-token/acme',
+      'conflicts[0]',
+      'the config embeds the token reference',
+      run,
+      lease.leaseId,
+    ])
+      expect(asOperator.stdout).toContain(part);
+    // The dev token of the runner role is the principal that holds it; what it may see of others is told by an opaque name.
+    const asRunner = await writ('who', 'integration-config/acme', '--as', 'runner');
+    for (const part of ['service-token/acme', 'conflicts[0]', 'another run']) expect(asRunner.stdout).toContain(part);
+    expect(asRunner.stdout).not.toContain(lease.leaseId);
+    const { resource, kind, blockers } = await json<{
+      resource: string;
+      kind: string;
+      blockers: { rule: string; leaseId?: string }[];
+    }>('who', 'integration-config/acme', '--as', 'runner');
+    expect([resource, kind]).toEqual(['integration-config/acme', 'integration-config/{tenant}']);
+    expect(blockers).toMatchObject([{ rule: 'conflicts[0]' }]);
+    expect(blockers[0]?.leaseId).toBeUndefined();
+    expect((await writ('run', 'stop', run, '--reason', 'e2e')).code).toBe(0);
   });
 
   it('stops runs', async () => {
@@ -175,7 +216,7 @@ describe('by hand', () => {
     expect((await writ('map', 'get')).stdout).toBe(MAP);
     expect((await writ('map', 'diff', join(directory, 'map.yaml'), '--exit-code')).code).toBe(0);
     expect((await writ('map', 'apply', join(directory, 'map.yaml'), '--expected-version', '99')).code).toBe(3);
-    expect((await writ('map', 'matrix')).stdout).toContain('deploy, twice: can collide');
+    expect((await writ('map', 'matrix')).stdout).toMatch(/^deploy +itself +can +deployment\/\{env\} +both name it$/m);
     expect((await writ('map', 'explain', 'deployment/x', 'image-tag/x')).stdout).toContain('They conflict');
   });
 
@@ -356,9 +397,11 @@ describe('the log', () => {
     const [exported, changed, key] = ['log.ndjson', 'changed.ndjson', 'key.pem'].map((name) =>
       join(directory, name),
     ) as [string, string, string];
+    const kept = join(directory, 'kept.json');
+    await writeFile(kept, (await writ('audit', 'checkpoint', '--json')).stdout);
     expect((await writ('audit', 'export', '-o', exported)).code).toBe(0);
-    const { public_key } = await json<{ public_key: string }>('audit', 'checkpoint');
-    await writeFile(key, public_key);
+    const { checkpoint } = await json<{ checkpoint: { publicKey: string } }>('audit', 'checkpoint');
+    await writeFile(key, checkpoint.publicKey);
     expect(await writ('audit', 'verify', exported, '--public-key', key)).toMatchObject({ code: 0 });
     const bytes = await readFile(exported);
     for (let time = 1; time <= 5; time += 1) {
@@ -370,6 +413,16 @@ describe('the log', () => {
     }
     await writeFile(changed, bytes.subarray(0, bytes.lastIndexOf('\n', bytes.length - 2) + 1));
     expect((await writ('audit', 'verify', changed)).stdout).toContain('cut off');
+    const nowhere = await writ('audit', 'export', '-o', join(directory, 'no', 'such', 'log'));
+    expect([nowhere.code, nowhere.stderr.includes('cannot be written')]).toEqual([2, true]);
+    expect((await writ('audit', 'verify', exported, '--checkpoint', kept)).code).toBe(0);
+    await newRun('release/{env}=promote');
+    await writeFile(kept, (await writ('audit', 'checkpoint', '--json')).stdout);
+    const older = await writ('audit', 'verify', exported, '--checkpoint', kept);
+    expect([older.code, older.stdout.includes('cut off')]).toEqual([7, true]);
+    await writeFile(changed, bytes.subarray(0, bytes.length - 1));
+    const unfinished = await writ('audit', 'verify', changed);
+    expect([unfinished.code, unfinished.stdout.includes('no line feed')]).toEqual([7, true]);
     expect((await readdir(directory)).filter((name) => name.endsWith('.part'))).toEqual([]);
   });
 });

@@ -521,6 +521,21 @@ function logTests(use: Use): void {
           (e) => e.runId === 'run-b' && e.resources.includes('release/prod-eu') && e.kind === 'lease_granted',
         ).slice(0, 1),
       );
+      // All conditions at once make the longest statement name there is.
+      const wanted = { runId: 'run-b', leaseId: 'lease-1', resource: 'release/prod-eu', requestId: 'req-x' };
+      const whole = { ...wanted, afterRevision: 0, beforeRevision: 1_000, kinds: ['lease_granted'] };
+      for (const newestFirst of [true, false]) {
+        expect(await find({ ...whole, newestFirst })).toEqual(
+          where(
+            (e) =>
+              e.kind === 'lease_granted' &&
+              e.runId === wanted.runId &&
+              e.leaseId === wanted.leaseId &&
+              e.resources.includes(wanted.resource) &&
+              e.requestIds.includes(wanted.requestId),
+          ),
+        );
+      }
       expect(await store.listEvents(newNamespace(), { resource: 'x', limit: 5 })).toEqual([]);
     }),
   );

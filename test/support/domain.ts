@@ -25,7 +25,7 @@ import { decideRenew, type RenewDecision } from '../../src/domain/decide/renew.j
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
 import { decideIdentify, decideSweep } from '../../src/domain/decide/upkeep.js';
 import type { Allowance, RequestedEntry, WriteSetRequest } from '../../src/domain/entry.js';
-import type { DomainEvent, EventBody, EventKind, RecordedIdentity } from '../../src/domain/event.js';
+import type { DatabaseIdentity, DomainEvent, EventBody, EventKind } from '../../src/domain/event.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
 import type { Lease } from '../../src/domain/lease.js';
 import { MODES } from '../../src/domain/modes.js';
@@ -149,7 +149,7 @@ export interface AcquireOptions {
 /** What acquire answered, with the lease it is about, if any. */
 export type Answer = AcquireDecision & { readonly lease: Lease | undefined };
 
-export const IDENTITY: RecordedIdentity = {
+export const IDENTITY: DatabaseIdentity = {
   systemIdentifier: '7000000000000000001',
   timeline: 1,
   databaseOid: 16_384,

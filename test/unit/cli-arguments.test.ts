@@ -106,7 +106,7 @@ describe('a write set', () => {
     expect((await asked(['--resource-set', 's'])).request).toMatchObject({ resourceSet: 's' });
     const { request } = await asked(
       ['--entries', '-'],
-      JSON.stringify([{ resource: 'a', access: 'read', observed_version: 'v' }]),
+      JSON.stringify([{ resource: 'a', access: 'read', observedVersion: 'v' }]),
     );
     expect(request).toMatchObject({ entries: [{ resource: 'a', access: Access.ACCESS_READ, observedVersion: 'v' }] });
   });

@@ -131,6 +131,24 @@ describe('map apply and rollback', () => {
     expect(stderr).toContain('unknown_key');
   });
 
+  it('put nothing when the same text is in force; a comment is a change', async () => {
+    const { client, put } = maps(RELEASE);
+    const same = await cli(['map', 'apply', at('one.yaml'), '--expected-version', '4'], { client });
+    expect([same.code, same.stdout, put()]).toEqual([
+      0,
+      'Unchanged: this is version 4, which is in force.\n',
+      undefined,
+    ]);
+    const machine = await cli(['map', 'apply', at('one.yaml'), '--json'], { client });
+    expect([machine.json(), put()]).toEqual([{ version: '4', unchanged: true }, undefined]);
+    // Against another version than the current one it is the coordinator that refuses.
+    await cli(['map', 'apply', at('one.yaml'), '--expected-version', '3'], { client });
+    expect(put()).toMatchObject({ expectedVersion: 3n });
+    const commented = maps(RELEASE.replace('team', 'teams'));
+    await cli(['map', 'apply', at('one.yaml')], { client: commented.client });
+    expect(commented.put()).toMatchObject({ expectedVersion: 4n });
+  });
+
   it('put an older version again', async () => {
     const { client, put } = maps('old');
     expect((await cli(['map', 'rollback', '2'], { client })).code).toBe(0);

@@ -149,14 +149,28 @@ describe('what went wrong', () => {
     });
     const human = await cli(['namespace', 'list'], { client: failing(error) });
     expect(human.stderr).toBe(
-      'error: The request is not valid.\n  a: bad\n  b: worse\n(request id r-1, INVALID_ARGUMENT)\n',
+      'error: The request is not valid.\n  a: bad\n  b: worse\n(request id r-1, INVALID_ARGUMENT, 127.0.0.1:7410)\n',
     );
     const machine = await cli(['namespace', 'list', '--json'], { client: failing(error) });
     expect(JSON.parse(machine.stderr)).toMatchObject({
-      exit_code: 2,
-      error: { code: 'INVALID_ARGUMENT', request_id: 'r-1', violations: [{ field: 'a' }, { field: 'b' }] },
+      exitCode: 2,
+      error: {
+        code: 'INVALID_ARGUMENT',
+        requestId: 'r-1',
+        endpoint: '127.0.0.1:7410',
+        violations: [{ field: 'a' }, { field: 'b' }],
+      },
     });
   });
+
+  it.each(['UNAVAILABLE', 'DEADLINE_EXCEEDED'] as const)(
+    '%s says which coordinator, and what to look at',
+    async (code) => {
+      const client = failing(new WritError(code, 'words', { requestId: 'r-1' }));
+      const { stderr } = await cli(['namespace', 'list', '--endpoint', 'elsewhere:7'], { client });
+      for (const part of ['elsewhere:7', 'writ doctor', 'npm start']) expect(stderr).toContain(part);
+    },
+  );
 
   it('does not hide a bug', async () => {
     const { code, stderr } = await cli(['namespace', 'list'], { client: failing(new TypeError('oops')) });

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net';
 import { Metadata, Server, ServerCredentials, status, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { afterEach, describe, expect, it } from 'vitest';
 import { parseEndpoint } from '../../src/clients/common/channel.js';
@@ -140,7 +141,21 @@ describe('a call', () => {
     open.push(() => client.close());
     const error = await client.run.getRun({ runId: 'r' }).catch((e: unknown) => e);
     expect(error).toMatchObject({ code: 'UNAVAILABLE', retryable: true });
-    expect((error as WritError).message).toMatch(/^the coordinator cannot be reached: /);
+    expect((error as WritError).message).toMatch(/^the coordinator at 127\.0\.0\.1:1 cannot be reached: /);
+  });
+});
+
+describe('somebody else on the port', () => {
+  it('is named, with how long it was waited for', async () => {
+    const mute = createServer(() => undefined);
+    await new Promise<void>((resolve) => mute.listen(0, '127.0.0.1', resolve));
+    open.push(() => mute.close());
+    const endpoint = `127.0.0.1:${(mute.address() as AddressInfo).port}`;
+    const client = connectWrit({ endpoint, token: 't', timeoutMs: 200 });
+    open.push(() => client.close());
+    const error = (await client.run.getRun({ runId: 'r' }).catch((e: unknown) => e)) as WritError;
+    expect(error.code).toBe('DEADLINE_EXCEEDED');
+    expect(error.message).toContain(`no answer from ${endpoint} in time`);
   });
 });
 

@@ -161,6 +161,8 @@ describe('conflicts rules as locks', () => {
     expect(explanation.steps).toEqual([
       {
         key: 'conflicts[0]',
+        rule: 'conflicts[0]',
+        because: 'the config embeds the token reference',
         modeA: 'IX',
         modeB: 'S',
         resourceA: 'token/acme',

@@ -63,7 +63,7 @@ describe('the matrix of tasks (C3a)', () => {
 
   it("says where one changes the other's inputs", () => {
     expect(pair(pairs, 'edit', 'rotate').inputChanges).toEqual([
-      '"rotate" relies on the read of "config/<who>", which the optimistic write to "config/<who>" of "edit" can change meanwhile.',
+      '"rotate" relies on the read of "config/{who}", which the optimistic write to "config/{who}" of "edit" can change meanwhile.',
     ]);
     expect(pair(pairs, 'rotate', 'rotate').inputChanges).toEqual([]);
   });

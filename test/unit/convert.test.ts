@@ -245,6 +245,7 @@ describe('a refusal', () => {
     expect(wire.blockers[0]).toMatchObject({ resource: 'release', rule: 'implies[0]', resolver: 'release-team' });
     expect(wire.blockers[0]?.blockerRef).toMatch(/^[0-9a-f]{16}$/);
     expect(wire.blockers[1]?.blockerRef).toBe(wire.blockers[0]?.blockerRef);
+    expect(views.blockers([blocker], { name: 'x', roles: new Set([role]) })).toEqual([wire.blockers[0]]);
     expect(wire.cycle).toEqual([expect.stringMatching(/^[0-9a-f]{16}$/), expect.stringMatching(/^[0-9a-f]{16}$/)]);
   });
 

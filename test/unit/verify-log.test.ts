@@ -240,23 +240,47 @@ describe('verifyLog', () => {
     const events = chain([{ body: '{"a":"ü"}' }, {}, {}]);
     const bytes = file(events, checkpointOf(events));
     const headerEnd = bytes.indexOf(0x0a);
-    for (let length = 0; length < bytes.length - 1; length += 1) {
+    // The last one is the line feed of the last event: without it nobody knows whether more was to come.
+    for (let length = 0; length < bytes.length; length += 1) {
       const { problem } = await verify(bytes.subarray(0, length));
-      const revision =
-        length < headerEnd
-          ? null
-          : bytes
-              .subarray(0, length + 1)
-              .toString()
-              .split('\n').length - 1;
+      const linesBefore = bytes.subarray(0, length).toString().split('\n').length - 1;
       expect([length, problem?.fault, problem?.revision]).toEqual([
         length,
         length < headerEnd ? 'header' : 'cut_off',
-        revision,
+        linesBefore === 0 ? null : linesBefore,
       ]);
     }
-    // Without its last line feed it says all that it said.
-    expect((await verify(bytes.subarray(0, bytes.length - 1))).ok).toBe(true);
+  });
+
+  it('knows by a checkpoint kept elsewhere that an older or rewritten export is not the log', async () => {
+    const events = chain([{}, {}, {}]);
+    const kept = checkpointOf(events.slice(0, 2));
+    expect((await verify(file(events, checkpointOf(events)), { kept })).ok).toBe(true);
+    expect((await verify(file(events.slice(0, 2), kept), { kept })).ok).toBe(true);
+    const older = file(events.slice(0, 1), checkpointOf(events.slice(0, 1)));
+    expect((await verify(older)).ok).toBe(true);
+    expect((await verify(older, { kept })).problem).toMatchObject({ fault: 'cut_off', revision: 2, line: 1 });
+    // Whoever has the signing key can rewrite everything but what others have kept.
+    const rewritten = chain([{ body: '{"a":1}' }, {}, {}]);
+    expect((await verify(file(rewritten, checkpointOf(rewritten)))).ok).toBe(true);
+    expect((await verify(file(rewritten, checkpointOf(rewritten)), { kept })).problem).toMatchObject({
+      fault: 'rewritten',
+      revision: 2,
+      line: 3,
+    });
+    const part = file(events.slice(2), checkpointOf(events), 2);
+    expect((await verify(part, { kept, afterRevision: 2 })).problem).toMatchObject({ fault: 'header' });
+  });
+
+  it('cannot know by itself that an older export, whole in itself, is not the newest', async () => {
+    const events = chain([{}, {}, {}]);
+    const older = file(events.slice(0, 2), checkpointOf(events.slice(0, 2)));
+    expect(await verify(older)).toMatchObject({ ok: true, lastRevision: 2 });
+    // The end of the events without the checkpoint over it, or the reverse, is seen.
+    expect((await verify(file(events.slice(0, 2), checkpointOf(events)))).problem).toMatchObject({
+      fault: 'cut_off',
+      revision: 3,
+    });
   });
 
   it('finds any one changed byte', async () => {

@@ -3,14 +3,18 @@ import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import type { Command } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
+import { GetCheckpointResponse, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
+import type { Checkpoint } from '../../services/api.js';
+import { isSigned } from '../../services/kept-checkpoint.js';
 import { formatEvent, formatHeader } from '../../services/log-export.js';
 import { keyFingerprint, type LogVerdict, verifyLog } from '../../services/verify-log.js';
-import { readInput, repeated, wholeNumber } from '../arguments.js';
+import { cannotWrite, readInput, repeated, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
-import { eventJson, toCheckpoint, toRecord } from '../event-form.js';
+import { toCheckpoint, toRecord } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
+import { fromProtoJson, momentJson, protoJson } from '../proto-json.js';
 import { counted, momentText } from '../show.js';
 import { showEvent } from './why.js';
 
@@ -37,10 +41,14 @@ function registerExport(audit: Command, cli: Cli): void {
       return EXIT.ok;
     }
     const summary = await exportToFile(writ, after, output);
-    out.result({ file: output, ...summary }, () => {
-      out.line(`${counted(summary.events, 'event')}, up to revision ${summary.revision}, written to ${output}.`);
-      out.line(`Signed by key ${summary.key_id}. Verify it with: writ audit verify ${output}`);
-    });
+    const { events, revision, keyId } = summary;
+    out.result(
+      () => ({ file: output, events, revision: String(revision), keyId }),
+      () => {
+        out.line(`${counted(events, 'event')}, up to revision ${revision}, written to ${output}.`);
+        out.line(`Signed by key ${keyId}. Verify it with: writ audit verify ${output}`);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -58,11 +66,11 @@ async function exportToFile(writ: WritClient, after: number, path: string) {
     file.end();
     await ended;
     await rename(draft, path);
-    return { events: count, revision, key_id: keyId };
+    return { events: count, revision, keyId };
   } catch (error) {
     file.destroy();
     await rm(draft, { force: true });
-    throw error;
+    throw cannotWrite(path, error);
   }
 }
 
@@ -96,17 +104,31 @@ function registerVerify(audit: Command, cli: Cli): void {
     .description('verify an export offline, with the public key only; names the first bad event')
     .option('--public-key <file>', 'public key that must have signed it, in PEM')
     .option('--after <revision>', 'the export is known to begin after this revision', wholeNumber())
+    .option(
+      '--checkpoint <file>',
+      'checkpoint kept earlier (audit checkpoint --json): the export must reach and fit it',
+    )
     .addHelpText(
       'after',
-      '\nWithout --public-key the key in the file is believed: compare its fingerprint with one you got some other way.',
+      '\nWithout --public-key the key of the kept checkpoint is believed, else the one in the file: compare its fingerprint\nwith one you got some other way.',
     );
-  action<{ publicKey?: string; after?: number }>(verify, cli, async ({ out, options, args: [file = ''] }) => {
-    const publicKey = options.publicKey === undefined ? undefined : await publicKeyFrom(options.publicKey);
+  interface VerifyOptions {
+    readonly publicKey?: string;
+    readonly after?: number;
+    readonly checkpoint?: string;
+  }
+  action<VerifyOptions>(verify, cli, async ({ out, options, args: [file = ''] }) => {
+    const kept = options.checkpoint === undefined ? undefined : await checkpointFrom(options.checkpoint);
+    const publicKey = options.publicKey === undefined ? kept?.publicKeyPem : await publicKeyFrom(options.publicKey);
     const verdict = await verifyLog(file === '-' ? process.stdin : bytesOf(file), {
       ...(publicKey === undefined ? {} : { publicKey }),
       ...(options.after === undefined ? {} : { afterRevision: options.after }),
+      ...(kept === undefined ? {} : { kept }),
     });
-    out.result(verdictJson(verdict), () => showVerdict(out, verdict));
+    out.result(
+      () => verdictJson(verdict),
+      () => showVerdict(out, verdict),
+    );
     return verdict.ok ? EXIT.ok : EXIT.verification;
   });
 }
@@ -121,6 +143,17 @@ async function publicKeyFrom(path: string): Promise<string> {
   return pem;
 }
 
+async function checkpointFrom(path: string): Promise<Checkpoint> {
+  const text = await readInput(path);
+  try {
+    const { checkpoint } = fromProtoJson(GetCheckpointResponse, JSON.parse(text));
+    if (checkpoint !== undefined && isSigned(toCheckpoint(checkpoint))) return toCheckpoint(checkpoint);
+  } catch {
+    // Said below.
+  }
+  throw new CliError(EXIT.usage, `${path} holds no signed checkpoint as \`writ audit checkpoint --json\` prints it.`);
+}
+
 async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
   try {
     yield* createReadStream(path) as AsyncIterable<Uint8Array>;
@@ -133,17 +166,22 @@ function verdictJson(verdict: LogVerdict): unknown {
   const { ok, problem, namespace, events, firstRevision, lastRevision, checkpoint } = verdict;
   return {
     ok,
-    problem,
+    problem: problem === null ? null : { ...problem, revision: problem.revision?.toString() ?? null },
     namespace,
-    events_verified: events,
-    first_revision: firstRevision,
-    last_revision: lastRevision,
+    eventsVerified: events,
+    firstRevision: String(firstRevision),
+    lastRevision: String(lastRevision),
     checkpoint:
       checkpoint === null
         ? null
-        : { revision: checkpoint.revision, hash: checkpoint.hash, time: checkpoint.time, key_id: checkpoint.keyId },
-    key_fingerprint: verdict.keyFingerprint,
-    key_given: verdict.keyGiven,
+        : {
+            revision: String(checkpoint.revision),
+            hash: Buffer.from(checkpoint.hash, 'hex').toString('base64'),
+            time: momentJson(checkpoint.time),
+            keyId: checkpoint.keyId,
+          },
+    keyFingerprint: verdict.keyFingerprint,
+    keyGiven: verdict.keyGiven,
   };
 }
 
@@ -211,10 +249,13 @@ function registerEvents(audit: Command, cli: Cli): void {
       (answer) => answer.events,
       options.limit,
     );
-    out.result({ events: found.map(eventJson) }, () => {
-      if (found.length === 0) out.line('The log has no such event.');
-      for (const event of found) showEvent(out, event);
-    });
+    out.result(
+      () => protoJson(ListEventsResponse, { events: found, nextPageToken: '' }),
+      () => {
+        if (found.length === 0) out.line('The log has no such event.');
+        for (const event of found) showEvent(out, event);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -224,28 +265,22 @@ function registerCheckpoint(audit: Command, cli: Cli): void {
     .command('checkpoint')
     .description('a signed statement of how far the log goes and what it hashes to');
   action(checkpoint, cli, async ({ out, client }) => {
-    const { checkpoint: signed } = await (await client('auditor')).audit.getCheckpoint({});
-    if (signed === undefined) throw new CliError(EXIT.failure, 'The coordinator gave no checkpoint.');
-    const { namespace, revision, hash, time, signature, keyId, publicKeyPem } = toCheckpoint(signed);
-    const machine = {
-      namespace,
-      revision,
-      hash,
-      time,
-      signature: Buffer.from(signature).toString('base64'),
-      key_id: keyId,
-      public_key: publicKeyPem,
-    };
-    out.result(machine, () => {
-      out.facts([
-        ['namespace', namespace],
-        ['revision', String(revision)],
-        ['hash', hash],
-        ['time', momentText(time)],
-        ['key', `${keyId}, fingerprint (SHA-256) ${keyFingerprint(publicKeyPem)}`],
-      ]);
-      out.raw(`\n${publicKeyPem}`);
-    });
+    const answer = await (await client('auditor')).audit.getCheckpoint({});
+    if (answer.checkpoint === undefined) throw new CliError(EXIT.failure, 'The coordinator gave no checkpoint.');
+    const { namespace, revision, hash, time, keyId, publicKeyPem } = toCheckpoint(answer.checkpoint);
+    out.result(
+      () => protoJson(GetCheckpointResponse, answer),
+      () => {
+        out.facts([
+          ['namespace', namespace],
+          ['revision', String(revision)],
+          ['hash', hash],
+          ['time', momentText(time)],
+          ['key', `${keyId}, fingerprint (SHA-256) ${keyFingerprint(publicKeyPem)}`],
+        ]);
+        out.raw(`\n${publicKeyPem}`);
+      },
+    );
     return EXIT.ok;
   });
 }

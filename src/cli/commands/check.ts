@@ -42,14 +42,7 @@ export function registerCheck(program: Command, cli: Cli): void {
     const { allowed, reason, message, writes, logRevision } = decision;
     const observedOnly = writes[0]?.observedOnly === true;
     out.result(
-      {
-        allowed,
-        reason,
-        message,
-        observed_only: observedOnly,
-        log_revision: logRevision?.toString(),
-        request_id: requestId,
-      },
+      () => ({ allowed, reason, message, observedOnly, logRevision: logRevision?.toString(), requestId }),
       () => {
         out.line(
           `${allowed ? out.style('allowed', 'green') : out.style('denied', 'red')} (${writes[0]?.reason ?? reason})${message === '' ? '' : `: ${message}`}`,

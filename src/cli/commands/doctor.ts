@@ -9,10 +9,10 @@ import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import pg from 'pg';
 import { readTokensFile } from '../../auth/tokens.js';
+import { parseEndpoint } from '../../clients/common/channel.js';
 import { wallClockMicros } from '../../platform/clock.js';
 import { type Config, ConfigError, readConfig } from '../../platform/config.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
-import { checkSchema, SchemaError } from '../../storage/postgres/migrate.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { reasonOf } from './migrate.js';
@@ -40,16 +40,20 @@ export function registerDoctor(program: Command, cli: Cli): void {
       'after',
       `\nLooks at the settings that \`writ serve\` would take (WRIT_* variables). Ends with ${EXIT.verification} if something is wrong.`,
     );
-  action(doctor, cli, async ({ out }) => {
-    const findings = await examine(cli);
+  action(doctor, cli, async ({ out, options }) => {
+    const endpoint = options.endpoint ?? cli.config.endpoint;
+    const findings = [...(await examine(cli)), await reachable(endpoint)];
     const wrong = findings.some(({ verdict }) => verdict === 'problem');
-    out.result({ ok: !wrong, findings }, () => {
-      const styles = { ok: 'green', warning: 'yellow', problem: 'red', skipped: 'dim' } as const;
-      out.table(
-        ['WHAT', '', 'FOUND'],
-        findings.map(({ what, verdict, text }) => [what, { text: verdict, style: styles[verdict] }, text]),
-      );
-    });
+    out.result(
+      () => ({ ok: !wrong, findings }),
+      () => {
+        const styles = { ok: 'green', warning: 'yellow', problem: 'red', skipped: 'dim' } as const;
+        out.table(
+          ['WHAT', '', 'FOUND'],
+          findings.map(({ what, verdict, text }) => [what, { text: verdict, style: styles[verdict] }, text]),
+        );
+      },
+    );
     return wrong ? EXIT.verification : EXIT.ok;
   });
 }
@@ -92,6 +96,17 @@ async function ports({ host, grpcPort, httpPort }: Config): Promise<Finding[]> {
     return ok(what, `${host}:${number}: a coordinator runs here, ${readiness ? 'ready' : 'not ready'}`);
   };
   return [await look('gRPC port', grpcPort), await look('HTTP port', httpPort)];
+}
+
+/** Where commands would call; another machine's coordinator is looked at no closer. */
+async function reachable(endpoint: string): Promise<Finding> {
+  const { hostname, port } = new URL(`grpc://${parseEndpoint(endpoint).address}`);
+  return (await listens(hostname.replace(/^\[|\]$/g, ''), Number(port)))
+    ? ok('endpoint', `${endpoint}, which commands call, takes connections`)
+    : warning(
+        'endpoint',
+        `${endpoint}, which commands call, takes no connections: \`writ serve\` starts a coordinator`,
+      );
 }
 
 /** Whether the coordinator there is ready; null: none answers. */
@@ -267,6 +282,8 @@ function skew(ms: number, roundTripMs: number): Finding {
 }
 
 async function schema(client: pg.Client, embedded: boolean): Promise<Finding> {
+  // Loaded here only: the rest of `writ` needs no migrations, and starts without them.
+  const { checkSchema, SchemaError } = await import('../../storage/postgres/migrate.js');
   try {
     // It asks for no more of a pool than a client has.
     await checkSchema(client as unknown as Pick<pg.Pool, 'query'>);

@@ -26,6 +26,7 @@ import { ProcessGroup } from '../exec/process-group.js';
 import { ProgressWatch } from '../exec/progress-watch.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
+import { protoJson } from '../proto-json.js';
 import { lasting, showRefusal, waitingText } from '../show.js';
 import { authorityEnd } from './run.js';
 
@@ -192,9 +193,7 @@ function notGranted(error: unknown, out: Output, requestId: string, interrupts: 
   if (interrupts.exitCode !== undefined && interrupts.signal.aborted) return interrupts.exitCode;
   if (!(error instanceof RefusedError)) throw error;
   if (out.json) {
-    out.note(
-      JSON.stringify({ refusal: Refusal.toJSON(error.refusal), request_id: requestId, exit_code: EXIT.refused }),
-    );
+    out.note(JSON.stringify({ refusal: protoJson(Refusal, error.refusal), requestId, exitCode: EXIT.refused }));
     return EXIT.refused;
   }
   showRefusal(out, error.refusal, (text) => out.note(text));

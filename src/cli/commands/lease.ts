@@ -25,6 +25,7 @@ import {
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import {
   endReasonWord,
   showEntries,
@@ -99,7 +100,12 @@ function registerAcquire(lease: Command, cli: Cli): void {
       answer = await writ.lease.acquireWriteSet(request, { requestId });
     }
     const { outcome } = answer;
-    out.result({ ...(AcquireWriteSetResponse.toJSON(answer) as object), requestId, idempotencyKey: key }, () => {
+    const machine = () => ({
+      ...(protoJson(AcquireWriteSetResponse, answer) as object),
+      requestId,
+      idempotencyKey: key,
+    });
+    out.result(machine, () => {
       if (outcome?.$case === 'lease') showLease(out, outcome.value);
       if (outcome?.$case === 'refusal') {
         showRefusal(out, outcome.value);
@@ -122,15 +128,24 @@ function registerPreview(lease: Command, cli: Cli): void {
     const asked = await askedWriteSet(cli, options, resources);
     const answer = await (await client('runner')).lease.previewWriteSet({ request: requestOf(asked, options) });
     const { outcome } = answer;
-    out.result(PreviewWriteSetResponse.toJSON(answer), () => {
-      if (outcome?.$case === 'lease') {
-        out.line('It would be granted:');
-        showEntries(out, outcome.value.entries);
-      }
-      if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
-    });
+    out.result(
+      () => protoJson(PreviewWriteSetResponse, answer),
+      () => {
+        if (outcome?.$case === 'lease') {
+          out.line('It would be granted:');
+          showEntries(out, outcome.value.entries);
+        }
+        if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
+      },
+    );
     return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
   });
+}
+
+interface ListOptions {
+  readonly run?: string;
+  readonly resource?: string;
+  readonly state?: readonly string[];
 }
 
 const STATES: Readonly<Record<string, LeaseState>> = {
@@ -143,9 +158,12 @@ function registerReads(lease: Command, cli: Cli): void {
   const get = lease.command('get').argument('<lease>', 'id of the lease').description('show a lease');
   action(get, cli, async ({ out, args: [leaseId = ''], client }) => {
     const answer = await (await client('operator')).lease.getLease({ leaseId });
-    out.result(GetLeaseResponse.toJSON(answer), () => {
-      if (answer.lease !== undefined) showLease(out, answer.lease);
-    });
+    out.result(
+      () => protoJson(GetLeaseResponse, answer),
+      () => {
+        if (answer.lease !== undefined) showLease(out, answer.lease);
+      },
+    );
     return EXIT.ok;
   });
 
@@ -155,29 +173,38 @@ function registerReads(lease: Command, cli: Cli): void {
     .option('--run <id>', 'only of this run')
     .option('--resource <id>', 'only those at, above or below it')
     .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated);
-  action<{ run?: string; resource?: string; state?: readonly string[] }>(
-    list,
-    cli,
-    async ({ out, options, client }) => {
-      const states = (options.state ?? []).map((name) => {
-        const state = STATES[name];
-        if (state === undefined)
-          throw new CliError(EXIT.usage, `There is no state ${name}; there are waiting, active and ended.`);
-        return state;
-      });
-      const writ = await client('operator');
-      const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
-      const leases = await pages(
-        (page) => writ.lease.listLeases({ ...filter, page }),
-        (answer) => answer.leases,
-      );
-      out.result(ListLeasesResponse.toJSON({ leases, nextPageToken: '', logRevision: 0n }), () => {
-        if (leases.length === 0) out.line('There is no such lease.');
+  action<ListOptions>(list, cli, async ({ out, options, client }) => {
+    const states = (options.state ?? []).map((name) => {
+      const state = STATES[name];
+      if (state === undefined)
+        throw new CliError(EXIT.usage, `There is no state ${name}; there are waiting, active and ended.`);
+      return state;
+    });
+    const writ = await client('operator');
+    const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
+    const leases = await pages(
+      (page) => writ.lease.listLeases({ ...filter, page }),
+      (answer) => answer.leases,
+    );
+    out.result(
+      () => protoJson(ListLeasesResponse, { leases, nextPageToken: '', logRevision: 0n }),
+      () => {
+        if (leases.length === 0) out.line(nothingListed(options));
         else showLeases(out, leases);
-      });
-      return EXIT.ok;
-    },
-  );
+      },
+    );
+    return EXIT.ok;
+  });
+}
+
+/** What is not there, in the words of what was asked for. */
+function nothingListed({ run, resource, state = [] }: ListOptions): string {
+  const what = state.length === 0 ? 'live lease and no waiting request' : `lease that is ${state.join(' or ')}`;
+  const where = [
+    ...(run === undefined ? [] : [` of run ${run}`]),
+    ...(resource === undefined ? [] : [` at, above or below ${resource}`]),
+  ];
+  return `There is no ${what}${where.join('')}.`;
 }
 
 function registerRenew(lease: Command, cli: Cli): void {
@@ -196,10 +223,13 @@ function registerRenew(lease: Command, cli: Cli): void {
       const renewal = { leaseId, ttl: ttl === undefined ? undefined : toDuration(ttl), progressMarker: progress };
       const answer = await (await client('runner')).lease.renewLeases({ runId, renewals: [renewal] });
       const outcome = answer.results[0]?.outcome;
-      out.result(RenewLeasesResponse.toJSON(answer), () => {
-        if (outcome?.$case === 'lease') showLease(out, outcome.value);
-        if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
-      });
+      out.result(
+        () => protoJson(RenewLeasesResponse, answer),
+        () => {
+          if (outcome?.$case === 'lease') showLease(out, outcome.value);
+          if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
+        },
+      );
       return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
     },
   );
@@ -220,7 +250,10 @@ function registerEnds(lease: Command, cli: Cli): void {
         ? { $case: 'acquireKey' as const, value: options.key ?? '' }
         : { $case: 'leaseId' as const, value: leaseId };
     const answer = await (await client('runner')).lease.releaseLease({ runId: options.run, lease });
-    out.result(ReleaseLeaseResponse.toJSON(answer), () => out.line(releaseText(answer)));
+    out.result(
+      () => protoJson(ReleaseLeaseResponse, answer),
+      () => out.line(releaseText(answer)),
+    );
     return EXIT.ok;
   });
 
@@ -231,15 +264,18 @@ function registerEnds(lease: Command, cli: Cli): void {
     .requiredOption('--reason <text>', 'why, for the log and the holder');
   action<{ reason: string }>(revoke, cli, async ({ out, options, args: [leaseId = ''], client }) => {
     const answer = await (await client('operator')).lease.revokeLease({ leaseId, reason: options.reason });
-    out.result(RevokeLeaseResponse.toJSON(answer), () => {
-      const how = endReasonWord(answer.endReason);
-      out.line(
-        how === 'revoked'
-          ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.`
-          : `It had ended before (${how}).`,
-      );
-      showOpenWrites(out, answer.openWrites);
-    });
+    out.result(
+      () => protoJson(RevokeLeaseResponse, answer),
+      () => {
+        const how = endReasonWord(answer.endReason);
+        out.line(
+          how === 'revoked'
+            ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.`
+            : `It had ended before (${how}).`,
+        );
+        showOpenWrites(out, answer.openWrites);
+      },
+    );
     return EXIT.ok;
   });
 }

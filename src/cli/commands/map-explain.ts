@@ -5,6 +5,7 @@ import { parameter, ResourceOptions } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { readMapFiles } from '../map-files.js';
+import { protoJson } from '../proto-json.js';
 import { showEntries, showRefusal } from '../show.js';
 
 interface ExplainOptions {
@@ -60,34 +61,37 @@ export function registerExplain(map: Command, cli: Cli): void {
     );
     const document = options.file === undefined ? '' : (await readMapFiles(cli, options.file)).text();
     const answer = await (await client('admin')).conflictMap.explainConflict({ a: sideA, b: sideB, document });
-    out.result(ExplainConflictResponse.toJSON(answer), () => {
-      out.line(
-        answer.conflict
-          ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.`
-          : `${out.style('They do not conflict', 'green')}.`,
-      );
-      if (answer.refusalA !== undefined || answer.refusalB !== undefined) {
-        out.line(out.style('But a side would be refused on its own, see below.', 'yellow'));
-      }
-      for (const step of answer.steps) {
+    out.result(
+      () => protoJson(ExplainConflictResponse, answer),
+      () => {
         out.line(
-          `  ${step.message === '' ? `${step.resourceA} and ${step.resourceB} meet on ${step.key}` : step.message}`,
+          answer.conflict
+            ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.`
+            : `${out.style('They do not conflict', 'green')}.`,
         );
-        const rules = [step.ruleA, step.ruleB].filter((rule) => rule !== '');
-        out.line(
-          `    key ${step.key}, modes ${step.modeA} and ${step.modeB}${rules.length === 0 ? '' : `, by ${rules.join(' and ')}`}`,
-        );
-      }
-      for (const [name, entries, refusal] of [
-        ['a', answer.entriesA, answer.refusalA],
-        ['b', answer.entriesB, answer.refusalB],
-      ] as const) {
-        out.line();
-        out.line(`${name} becomes:`);
-        showEntries(out, entries);
-        if (refusal !== undefined) showRefusal(out, refusal);
-      }
-    });
+        if (answer.refusalA !== undefined || answer.refusalB !== undefined) {
+          out.line(out.style('But a side would be refused on its own, see below.', 'yellow'));
+        }
+        for (const step of answer.steps) {
+          out.line(
+            `  ${step.message === '' ? `${step.resourceA} and ${step.resourceB} meet on ${step.key}` : step.message}`,
+          );
+          const rules = [step.ruleA, step.ruleB].filter((rule) => rule !== '');
+          out.line(
+            `    key ${step.key}, modes ${step.modeA} and ${step.modeB}${rules.length === 0 ? '' : `, by ${rules.join(' and ')}`}`,
+          );
+        }
+        for (const [name, entries, refusal] of [
+          ['a', answer.entriesA, answer.refusalA],
+          ['b', answer.entriesB, answer.refusalB],
+        ] as const) {
+          out.line();
+          out.line(`${name} becomes:`);
+          showEntries(out, entries);
+          if (refusal !== undefined) showRefusal(out, refusal);
+        }
+      },
+    );
     return EXIT.ok;
   });
 }

@@ -12,15 +12,17 @@ import {
   PutConflictMapResponse,
 } from '../../gen/writ/v1/conflict_map_service.js';
 import { checkConflictMapText } from '../../services/conflict-map-text.js';
-import { wholeNumber } from '../arguments.js';
+import { cannotWrite, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { type MapFiles, readMapFiles } from '../map-files.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import { counted, several, when } from '../show.js';
 import { unifiedDiff } from '../text-diff.js';
 import { registerExplain } from './map-explain.js';
+import { showMatrix } from './map-matrix.js';
 
 const FILE = 'a file, a directory of fragments, or - for standard input';
 
@@ -58,11 +60,19 @@ function registerGet(map: Command, cli: Cli): void {
         'Put the first one with `writ map apply FILE`.',
       );
     const about = `version ${answer.version}, put by ${answer.author} at ${when(answer.createdAt)}${answer.reason === '' ? '' : `: ${answer.reason}`}`;
-    if (options.output !== undefined) await writeFile(options.output, answer.document);
-    out.result(GetConflictMapResponse.toJSON(answer), () => {
-      if (options.output === undefined) out.raw(answer.document);
-      out.note(about);
-    });
+    const { output } = options;
+    if (output !== undefined) {
+      await writeFile(output, answer.document).catch((error: unknown) => {
+        throw cannotWrite(output, error);
+      });
+    }
+    out.result(
+      () => protoJson(GetConflictMapResponse, answer),
+      () => {
+        if (output === undefined) out.raw(answer.document);
+        out.note(about);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -97,11 +107,14 @@ function registerChecks(map: Command, cli: Cli): void {
     const { files } = await readMapFiles(cli, path);
     const { map: compiled, problems } = checkConflictMapText(files);
     const valid = compiled !== undefined;
-    out.result({ valid, problems }, () => {
-      showProblems(out, problems);
-      const count = problems.length === 0 ? '' : ` (${counted(problems.length, valid ? 'warning' : 'problem')})`;
-      out.line(valid ? `${out.style('valid', 'green')}${count}` : `${out.style('not valid', 'red')}${count}`);
-    });
+    out.result(
+      () => ({ valid, problems }),
+      () => {
+        showProblems(out, problems);
+        const count = problems.length === 0 ? '' : ` (${counted(problems.length, valid ? 'warning' : 'problem')})`;
+        out.line(valid ? `${out.style('valid', 'green')}${count}` : `${out.style('not valid', 'red')}${count}`);
+      },
+    );
     return valid ? EXIT.ok : EXIT.usage;
   });
 
@@ -114,12 +127,15 @@ function registerChecks(map: Command, cli: Cli): void {
     // The other problems come first: with them no assertion means anything.
     const broken = errors.length > failed.length;
     const passed = !broken && failed.length === 0;
-    out.result({ passed, failed, problems: broken ? errors : [] }, () => {
-      showProblems(out, broken ? errors : failed);
-      if (broken) out.line(out.style('not valid', 'red'));
-      else if (failed.length > 0) out.line(`${out.style('failed', 'red')}: ${counted(failed.length, 'assertion')}`);
-      else out.line(`${out.style('passed', 'green')}: ${counted(document?.assertions?.length ?? 0, 'assertion')}`);
-    });
+    out.result(
+      () => ({ passed, failed, problems: broken ? errors : [] }),
+      () => {
+        showProblems(out, broken ? errors : failed);
+        if (broken) out.line(out.style('not valid', 'red'));
+        else if (failed.length > 0) out.line(`${out.style('failed', 'red')}: ${counted(failed.length, 'assertion')}`);
+        else out.line(`${out.style('passed', 'green')}: ${counted(document?.assertions?.length ?? 0, 'assertion')}`);
+      },
+    );
     if (broken) return EXIT.usage;
     return passed ? EXIT.ok : EXIT.verification;
   });
@@ -146,11 +162,14 @@ function registerPreview(map: Command, cli: Cli): void {
 async function previewMap(out: Output, writ: WritClient, files: MapFiles, handling: string): Promise<boolean> {
   const request = { document: files.text(), onLiveConflict: HANDLING[handling] ?? 0 };
   const answer = await writ.conflictMap.previewConflictMap(request);
-  out.result(PreviewConflictMapResponse.toJSON(answer), () => {
-    showProblems(out, locally(files, answer.problems));
-    showAffected(out, answer.affected, 'would be');
-    out.line(answer.accepted ? out.style('It would be taken.', 'green') : out.style('It would not be taken.', 'red'));
-  });
+  out.result(
+    () => protoJson(PreviewConflictMapResponse, answer),
+    () => {
+      showProblems(out, locally(files, answer.problems));
+      showAffected(out, answer.affected, 'would be');
+      out.line(answer.accepted ? out.style('It would be taken.', 'green') : out.style('It would not be taken.', 'red'));
+    },
+  );
   return answer.accepted;
 }
 
@@ -186,21 +205,12 @@ function registerMatrix(map: Command, cli: Cli): void {
   action(matrix, cli, async ({ out, args: [path], client }) => {
     const document = path === undefined ? '' : (await readMapFiles(cli, path)).text();
     const answer = await (await client('admin')).conflictMap.getTaskMatrix({ document });
-    out.result(GetTaskMatrixResponse.toJSON(answer), () => {
-      if (answer.pairs.length === 0) out.line('The map names no tasks.');
-      for (const pair of answer.pairs) {
-        const names = pair.taskA === pair.taskB ? `${pair.taskA}, twice` : `${pair.taskA} and ${pair.taskB}`;
-        const verdict = pair.always
-          ? out.style('always collide', 'red')
-          : pair.canCollide
-            ? out.style('can collide', 'yellow')
-            : // A reason beside "no" says that not every combination could be tried.
-              out.style(pair.because.length > 0 ? 'no collision found' : 'never collide', 'green');
-        out.line(`${names}: ${verdict}`);
-        for (const reason of pair.because) out.line(`  ${reason}`);
-        for (const change of pair.inputChanges) out.line(`  input: ${change}`);
-      }
-    });
+    out.result(
+      () => protoJson(GetTaskMatrixResponse, answer),
+      () => {
+        showMatrix(out, answer.pairs);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -216,7 +226,8 @@ function registerDiff(map: Command, cli: Cli): void {
     const files = await readMapFiles(cli, path);
     const answer = await (await client('admin')).conflictMap.getConflictMap({ version: BigInt(options.at ?? 0) });
     const lines = unifiedDiff(answer.document, files.text(), `version ${answer.version}`, path);
-    out.result({ version: answer.version.toString(), differs: lines.length > 0, diff: lines.join('\n') }, () => {
+    const machine = () => ({ version: answer.version.toString(), differs: lines.length > 0, diff: lines.join('\n') });
+    out.result(machine, () => {
       for (const line of lines)
         out.line(
           line.startsWith('+') ? out.style(line, 'green') : line.startsWith('-') ? out.style(line, 'red') : line,
@@ -251,8 +262,10 @@ function registerApply(map: Command, cli: Cli): void {
     const files = await readMapFiles(cli, path);
     const { map: compiled, problems } = checkConflictMapText(files.files);
     if (compiled === undefined) {
-      if (out.json) out.result({ valid: false, problems }, () => undefined);
-      else showProblems(out, problems, (text) => out.note(text));
+      out.result(
+        () => ({ valid: false, problems }),
+        () => showProblems(out, problems, (text) => out.note(text)),
+      );
       return EXIT.usage;
     }
     const writ = await client('admin');
@@ -270,21 +283,31 @@ async function put(
   options: ApplyOptions,
   local: readonly Problem[] = [],
 ): Promise<void> {
-  const expected =
-    options.expectedVersion === undefined
-      ? (await writ.conflictMap.getConflictMap({})).version
-      : BigInt(options.expectedVersion);
+  const current = await writ.conflictMap.getConflictMap({});
+  const expected = options.expectedVersion === undefined ? current.version : BigInt(options.expectedVersion);
+  // The same text again would only be noise in the history; a change of comments is a change.
+  if (expected === current.version && current.version > 0n && document === current.document) {
+    const version = current.version.toString();
+    out.result(
+      () => ({ version, unchanged: true }),
+      () => out.line(`Unchanged: this is version ${version}, which is in force.`),
+    );
+    return;
+  }
   const answer = await writ.conflictMap.putConflictMap({
     document,
     expectedVersion: expected,
     reason: options.reason ?? '',
     onLiveConflict: HANDLING[options.onLiveConflict] ?? 0,
   });
-  out.result(PutConflictMapResponse.toJSON(answer), () => {
-    showProblems(out, local.length > 0 ? local : answer.warnings);
-    showAffected(out, answer.affected, 'were');
-    out.line(`Version ${answer.version} is in force.`);
-  });
+  out.result(
+    () => protoJson(PutConflictMapResponse, answer),
+    () => {
+      showProblems(out, local.length > 0 ? local : answer.warnings);
+      showAffected(out, answer.affected, 'were');
+      out.line(`Version ${answer.version} is in force.`);
+    },
+  );
 }
 
 function registerRollback(map: Command, cli: Cli): void {
@@ -311,14 +334,17 @@ function registerLists(map: Command, cli: Cli): void {
       (page) => writ.conflictMap.listConflictMapVersions({ page }),
       (answer) => answer.versions,
     );
-    out.result(ListConflictMapVersionsResponse.toJSON({ versions: all, nextPageToken: '' }), () => {
-      if (all.length === 0) out.line('There is no conflict map yet.');
-      else
-        out.table(
-          ['VERSION', 'PUT AT', 'BY', 'REASON'],
-          all.map((one) => [one.version.toString(), when(one.createdAt), one.author, one.reason]),
-        );
-    });
+    out.result(
+      () => protoJson(ListConflictMapVersionsResponse, { versions: all, nextPageToken: '' }),
+      () => {
+        if (all.length === 0) out.line('There is no conflict map yet.');
+        else
+          out.table(
+            ['VERSION', 'PUT AT', 'BY', 'REASON'],
+            all.map((one) => [one.version.toString(), when(one.createdAt), one.author, one.reason]),
+          );
+      },
+    );
     return EXIT.ok;
   });
 
@@ -331,14 +357,17 @@ function registerLists(map: Command, cli: Cli): void {
       (page) => writ.conflictMap.listUnmatchedResources({ page }),
       (answer) => answer.resources,
     );
-    out.result(ListUnmatchedResourcesResponse.toJSON({ resources, nextPageToken: '' }), () => {
-      if (resources.length === 0) out.line('None was seen.');
-      else
-        out.table(
-          ['RESOURCE', 'TIMES', 'LAST SEEN'],
-          resources.map((one) => [one.resource, one.times.toString(), when(one.lastSeenAt)]),
-        );
-    });
+    out.result(
+      () => protoJson(ListUnmatchedResourcesResponse, { resources, nextPageToken: '' }),
+      () => {
+        if (resources.length === 0) out.line('None was seen.');
+        else
+          out.table(
+            ['RESOURCE', 'TIMES', 'LAST SEEN'],
+            resources.map((one) => [one.resource, one.times.toString(), when(one.lastSeenAt)]),
+          );
+      },
+    );
     return EXIT.ok;
   });
 }

@@ -19,7 +19,10 @@ export function registerMigrate(program: Command, cli: Cli): void {
       if (error instanceof SchemaError) throw new CliError(EXIT.refused, error.message);
       throw new CliError(EXIT.unavailable, `The database cannot be migrated: ${reasonOf(error)}`);
     }
-    out.result({ migrated: true, log: done }, () => out.line('The schema is current.'));
+    out.result(
+      () => ({ migrated: true, log: done }),
+      () => out.line('The schema is current.'),
+    );
     return EXIT.ok;
   });
 }

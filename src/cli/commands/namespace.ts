@@ -3,6 +3,7 @@ import { CreateNamespaceResponse, ListNamespacesResponse } from '../../gen/writ/
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import { when } from '../show.js';
 
 export function registerNamespace(program: Command, cli: Cli): void {
@@ -14,8 +15,9 @@ export function registerNamespace(program: Command, cli: Cli): void {
     .description('create a namespace; idempotent');
   action(create, cli, async ({ out, args: [name = ''], client }) => {
     const answer = await (await client('admin')).namespaces.createNamespace({ name });
-    out.result(CreateNamespaceResponse.toJSON(answer), () =>
-      out.line(answer.created ? `Created ${name}.` : `${name} was there already.`),
+    out.result(
+      () => protoJson(CreateNamespaceResponse, answer),
+      () => out.line(answer.created ? `Created ${name}.` : `${name} was there already.`),
     );
     return EXIT.ok;
   });
@@ -27,12 +29,15 @@ export function registerNamespace(program: Command, cli: Cli): void {
       (page) => writ.namespaces.listNamespaces({ page }),
       (answer) => answer.namespaces,
     );
-    out.result(ListNamespacesResponse.toJSON({ namespaces, nextPageToken: '' }), () => {
-      out.table(
-        ['NAMESPACE', 'SINCE'],
-        namespaces.map((one) => [one.name, when(one.createdAt)]),
-      );
-    });
+    out.result(
+      () => protoJson(ListNamespacesResponse, { namespaces, nextPageToken: '' }),
+      () => {
+        out.table(
+          ['NAMESPACE', 'SINCE'],
+          namespaces.map((one) => [one.name, when(one.createdAt)]),
+        );
+      },
+    );
     return EXIT.ok;
   });
 }

@@ -15,6 +15,7 @@ import { duration, moment, repeated } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import { showOpenWrites, showRun, showRuns, when } from '../show.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
@@ -83,7 +84,10 @@ function registerCreate(run: Command, cli: Cli): void {
       idempotencyKey: options.key ?? '',
     };
     const answer = await (await client('runner')).run.createRun(request);
-    out.result(CreateRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+    out.result(
+      () => protoJson(CreateRunResponse, answer),
+      () => showOne(answer.run, (one) => showRun(out, one)),
+    );
     return EXIT.ok;
   });
 }
@@ -109,7 +113,10 @@ function registerReads(run: Command, cli: Cli): void {
     .description('show a run, its contract and what is unresolved');
   action(get, cli, async ({ out, args: [runId = ''], client }) => {
     const answer = await (await client('operator')).run.getRun({ runId });
-    out.result(GetRunResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+    out.result(
+      () => protoJson(GetRunResponse, answer),
+      () => showOne(answer.run, (one) => showRun(out, one)),
+    );
     return EXIT.ok;
   });
 
@@ -124,10 +131,15 @@ function registerReads(run: Command, cli: Cli): void {
       (page) => writ.run.listRuns({ states, page }),
       (answer) => answer.runs,
     );
-    out.result(ListRunsResponse.toJSON({ runs, nextPageToken: '', logRevision: 0n }), () => {
-      if (runs.length === 0) out.line('There is no such run.');
-      else showRuns(out, runs);
-    });
+    out.result(
+      () => protoJson(ListRunsResponse, { runs, nextPageToken: '', logRevision: 0n }),
+      () => {
+        const wanted = options.state ?? [];
+        if (runs.length === 0)
+          out.line(wanted.length === 0 ? 'No run is under way.' : `There is no run that is ${wanted.join(' or ')}.`);
+        else showRuns(out, runs);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -160,7 +172,10 @@ function registerUpdate(run: Command, cli: Cli): void {
         idempotencyKey: options.key ?? '',
       };
       const answer = await writ.run.updateRunState(request);
-      out.result(UpdateRunStateResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+      out.result(
+        () => protoJson(UpdateRunStateResponse, answer),
+        () => showOne(answer.run, (one) => showRun(out, one)),
+      );
       return EXIT.ok;
     },
   );
@@ -174,10 +189,13 @@ function registerStops(run: Command, cli: Cli): void {
     .requiredOption('--reason <text>', 'why, for the log');
   action<{ reason: string }>(stop, cli, async ({ out, options, args: [runId = ''], client }) => {
     const answer = await (await client('operator')).run.stopRun({ runId, reason: options.reason });
-    out.result(StopRunResponse.toJSON(answer), () => {
-      out.line(`Since ${when(answer.effectiveAt)} no check allows any token of run ${runId}.`);
-      showOpenWrites(out, answer.openWrites);
-    });
+    out.result(
+      () => protoJson(StopRunResponse, answer),
+      () => {
+        out.line(`Since ${when(answer.effectiveAt)} no check allows any token of run ${runId}.`);
+        showOpenWrites(out, answer.openWrites);
+      },
+    );
     return EXIT.ok;
   });
 
@@ -212,13 +230,16 @@ function registerStops(run: Command, cli: Cli): void {
       reason: options.reason,
       idempotencyKey: options.key ?? '',
     });
-    out.result(StopRunsResponse.toJSON(answer), () => {
-      if (answer.runs.length === 0) out.line('No run matches.');
-      else {
-        out.line(`Since ${when(answer.effectiveAt)} no check allows any token of these runs:`);
-        showRuns(out, answer.runs);
-      }
-    });
+    out.result(
+      () => protoJson(StopRunsResponse, answer),
+      () => {
+        if (answer.runs.length === 0) out.line('No run matches.');
+        else {
+          out.line(`Since ${when(answer.effectiveAt)} no check allows any token of these runs:`);
+          showRuns(out, answer.runs);
+        }
+      },
+    );
     return EXIT.ok;
   });
 }

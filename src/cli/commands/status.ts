@@ -1,9 +1,10 @@
 import type { Command } from 'commander';
-import { ListNamespacesResponse, type Namespace } from '../../gen/writ/v1/namespace_service.js';
-import { RunState } from '../../gen/writ/v1/run_service.js';
+import { Namespace } from '../../gen/writ/v1/namespace_service.js';
+import { Run, RunState } from '../../gen/writ/v1/run_service.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
+import { durationJson, protoJson } from '../proto-json.js';
 import { showRuns, when } from '../show.js';
 
 /** States in which a run needs somebody. */
@@ -25,11 +26,13 @@ export function registerStatus(program: Command, cli: Cli): void {
       (answer) => answer.runs,
     );
     const endpoint = options.endpoint ?? cli.config.endpoint;
-    const { namespaces } = ListNamespacesResponse.toJSON({ namespaces: chosen, nextPageToken: '' }) as {
-      namespaces?: unknown;
-    };
     out.result(
-      { endpoint, answered_in_ms: answeredInMs, namespaces: namespaces ?? [], attention: attention.length },
+      () => ({
+        endpoint,
+        answeredIn: durationJson(answeredInMs),
+        namespaces: chosen.map((one) => protoJson(Namespace, one)),
+        attention: attention.map((run) => protoJson(Run, run)),
+      }),
       () => {
         out.line(`${out.style('up', 'green')}: ${endpoint} answered in ${answeredInMs} ms`);
         out.line();

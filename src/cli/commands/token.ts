@@ -28,11 +28,14 @@ export function registerToken(program: Command, cli: Cli): void {
     }
     const made = makeToken();
     const entry = { name, roles: [...new Set(roles)], token_sha256: made.tokenSha256 };
-    out.result({ token: made.token, entry }, () => {
-      out.line(made.token);
-      out.line();
-      out.line(JSON.stringify(entry));
-    });
+    out.result(
+      () => ({ token: made.token, entry }),
+      () => {
+        out.line(made.token);
+        out.line();
+        out.line(JSON.stringify(entry));
+      },
+    );
     return EXIT.ok;
   });
 }

@@ -1,23 +1,33 @@
 import type { Command } from 'commander';
 import { matchPattern, parsePattern } from '../../domain/pattern.js';
 import { ResolveResourceResponse } from '../../gen/writ/v1/conflict_map_service.js';
+import { FindBlockersResponse, type RuleAbout } from '../../gen/writ/v1/lease_service.js';
 import { type Run, Run as RunMessage } from '../../gen/writ/v1/run_service.js';
-import { type Lease, type LeaseEntry, Lease as LeaseMessage, LeaseState, Scope } from '../../gen/writ/v1/types.js';
+import {
+  Access,
+  type Blocker,
+  type Lease,
+  type LeaseEntry,
+  Lease as LeaseMessage,
+  Scope,
+} from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { accessWord, covered, leaseStateWord, runStateWord, short, within } from '../show.js';
+import { protoJson } from '../proto-json.js';
+import { accessWord, covered, runStateWord, short, when } from '../show.js';
 
 export function registerWho(program: Command, cli: Cli): void {
   const who = program
     .command('who')
     .argument('<resource>', 'a path or an alias')
-    .description('say who holds a resource, who waits for it, and who may ask for it');
+    .description('say who holds a resource, or what excludes it by a rule, who waits, and who may ask for it');
   action(who, cli, async ({ out, args: [asked = ''], client }) => {
     const writ = await client('operator');
     const resolved = await writ.conflictMap.resolveResource({ resource: asked });
     const { resource } = resolved;
+    const found = await writ.lease.findBlockers({ resource });
     const leases = await pages(
       (page) => writ.lease.listLeases({ resource, page }),
       (answer) => answer.leases,
@@ -29,11 +39,12 @@ export function registerWho(program: Command, cli: Cli): void {
     const may = runs
       .map((run) => ({ run, actions: allowedActions(run, resource) }))
       .filter(({ actions }) => actions.length > 0);
-    const machine = {
-      resource: ResolveResourceResponse.toJSON(resolved),
-      leases: leases.map((lease) => LeaseMessage.toJSON(lease)),
-      may: may.map(({ run, actions }) => ({ run: RunMessage.toJSON(run), actions })),
-    };
+    const machine = () => ({
+      ...(protoJson(ResolveResourceResponse, resolved) as object),
+      ...(protoJson(FindBlockersResponse, found) as object),
+      leases: leases.map((lease) => protoJson(LeaseMessage, lease)),
+      may: may.map(({ run, actions }) => ({ run: protoJson(RunMessage, run), actions })),
+    });
     out.result(machine, () => {
       out.line(`${out.style(resource, 'bold')}${resource === asked ? '' : ` (alias: ${asked})`}`);
       out.line(
@@ -42,8 +53,9 @@ export function registerWho(program: Command, cli: Cli): void {
           : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
       );
       out.line();
-      showHolders(out, leases, resource, LeaseState.LEASE_STATE_ACTIVE, 'Nobody holds it.');
-      showHolders(out, leases, resource, LeaseState.LEASE_STATE_WAITING, '');
+      showBlockers(out, found);
+      showReaders(out, leases, resource);
+      showRules(out, found.rules);
       out.line();
       if (may.length === 0) return out.line('No live run may ask for it.');
       out.table(
@@ -61,26 +73,48 @@ export function registerWho(program: Command, cli: Cli): void {
   });
 }
 
-function showHolders(out: Output, leases: readonly Lease[], resource: string, state: LeaseState, none: string): void {
-  const rows = leases
-    .filter((lease) => lease.state === state)
-    .flatMap((lease) => lease.entries.filter((entry) => meets(entry, resource)).map((entry) => ({ lease, entry })));
-  if (rows.length === 0) {
-    if (none !== '') out.line(none);
-    return;
-  }
-  const word = leaseStateWord(state) === 'active' ? 'HOLDS' : 'WAITS FOR';
+/** Holders, then the queue. Runners see other runs by a name that tells nothing. */
+function showBlockers(out: Output, { blockers, more }: FindBlockersResponse): void {
+  const holders = blockers.filter((blocker) => !blocker.waiting);
+  const waiters = blockers.filter((blocker) => blocker.waiting);
+  if (holders.length === 0) out.line('Nobody holds it, or anything that excludes it.');
+  showTable(out, 'HOLDS', holders);
+  showTable(out, 'WAITS FOR', waiters);
+  if (more) out.line('There are more than are shown.');
+}
+
+function showTable(out: Output, heading: string, blockers: readonly Blocker[]): void {
+  if (blockers.length === 0) return;
   out.table(
-    [word, 'ACCESS', 'ACTIONS', 'EXPIRES', 'RUN', 'LEASE', 'PURPOSE'],
-    rows.map(({ lease, entry }) => [
-      covered(entry.resource, entry.scope),
-      accessWord(entry.access),
-      entry.actions.join(', '),
-      within(lease.expiresIn),
-      lease.runId,
-      lease.leaseId,
-      short(lease.purpose),
+    [heading, 'ACCESS', 'BY RULE', 'UNTIL', 'RUN', 'LEASE', 'PURPOSE'],
+    blockers.map((blocker) => [
+      covered(blocker.resource, blocker.scope),
+      accessWord(blocker.access),
+      blocker.rule,
+      when(blocker.expiresAt),
+      blocker.runId === '' ? 'another run' : blocker.runId,
+      blocker.leaseId === '' ? blocker.blockerRef : blocker.leaseId,
+      short(blocker.purpose),
     ]),
+  );
+}
+
+/** Reads are recorded and stand in nobody's way. */
+function showReaders(out: Output, leases: readonly Lease[], resource: string): void {
+  const rows = leases.flatMap((lease) =>
+    lease.entries
+      .filter((entry) => entry.access === Access.ACCESS_READ && meets(entry, resource))
+      .map((entry) => [covered(entry.resource, entry.scope), lease.runId, lease.leaseId, short(lease.purpose)]),
+  );
+  if (rows.length > 0) out.table(['READS', 'RUN', 'LEASE', 'PURPOSE'], rows);
+}
+
+function showRules(out: Output, rules: readonly RuleAbout[]): void {
+  if (rules.length === 0) return;
+  out.line();
+  out.table(
+    ['RULE', 'TIES IT TO', 'HOW'],
+    rules.map(({ rule, resource, message }) => [rule, resource, message]),
   );
 }
 

@@ -1,11 +1,11 @@
 import type { Command } from 'commander';
 import { timestampMicros } from '../../clients/common/time.js';
-import type { Event } from '../../gen/writ/v1/audit_service.js';
+import { type Event, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
 import { action, type Cli, CliError } from '../cli.js';
-import { eventJson } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
+import { protoJson } from '../proto-json.js';
 import { momentText, several } from '../show.js';
 
 const ID = /^[0-9a-f]{32}$/;
@@ -31,10 +31,13 @@ export function registerWhy(program: Command, cli: Cli): void {
       const hint = 'Checks that were allowed leave no event, and neither do calls that were refused as invalid.';
       throw new CliError(EXIT.notFound, `The log has nothing by ${id}.`, hint);
     }
-    out.result({ events: events.map(eventJson) }, () => {
-      for (const event of events) showEvent(out, event);
-      if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
-    });
+    out.result(
+      () => protoJson(ListEventsResponse, { events, nextPageToken: '' }),
+      () => {
+        for (const event of events) showEvent(out, event);
+        if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
+      },
+    );
     return EXIT.ok;
   });
 }
@@ -77,9 +80,20 @@ function bodyFacts(body: string): [string, string][] {
   return TELLING.flatMap((name) => {
     const value = facts[name];
     if (value === undefined || value === null || value === '') return [];
-    const text = typeof value === 'string' || typeof value === 'number' ? String(value) : JSON.stringify(value);
-    return text === '[]' ? [] : [[name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), text]];
+    const text = inWords(value);
+    return text === '' ? [] : [[name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`), text]];
   });
+}
+
+/** A list or an object as `name value` pairs, for people; the exact body is in --json and in an export. */
+function inWords(value: unknown): string {
+  if (Array.isArray(value)) return value.map(inWords).join('; ');
+  if (typeof value !== 'object' || value === null) return String(value ?? '');
+  return Object.entries(value)
+    .map(([name, one]) => [name, inWords(one)] as const)
+    .filter(([, text]) => text !== '' && text !== 'false')
+    .map(([name, text]) => `${name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${text}`)
+    .join(', ');
 }
 
 function parse(body: string): unknown {

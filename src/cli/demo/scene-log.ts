@@ -10,12 +10,15 @@ import type { Stage } from './stage.js';
 
 const CLI = '../index.js';
 
+/** A decimal string, as 64-bit numbers are in JSON. */
+const revision = z.string().transform(Number);
+
 const verdictForm = z.object({
   ok: z.boolean(),
-  events_verified: z.number(),
-  last_revision: z.number(),
-  key_fingerprint: z.string(),
-  problem: z.object({ fault: z.string(), revision: z.number().nullable(), message: z.string() }).nullable(),
+  eventsVerified: z.number(),
+  lastRevision: revision,
+  keyFingerprint: z.string(),
+  problem: z.object({ fault: z.string(), revision: revision.nullable(), message: z.string() }).nullable(),
 });
 
 type Verdict = z.infer<typeof verdictForm>;
@@ -47,15 +50,15 @@ export async function auditLog(stage: Stage, narrator: Narrator): Promise<void> 
 
   const good = await verify(stage, files.log, files.key);
   narrator.observe(
-    `Verified offline, with the public key only: all ${good.verdict.events_verified} events, none changed, removed, inserted or reordered, the end signed.`,
+    `Verified offline, with the public key only: all ${good.verdict.eventsVerified} events, none changed, removed, inserted or reordered, the end signed.`,
     good.ending === `exit code ${EXIT.ok}` &&
       good.verdict.ok &&
-      good.verdict.events_verified === good.verdict.last_revision,
+      good.verdict.eventsVerified === good.verdict.lastRevision,
     good,
   );
   narrator.facts({
     command: 'writ audit verify audit.ndjson --public-key writ-public-key.pem',
-    key: good.verdict.key_fingerprint,
+    key: good.verdict.keyFingerprint,
   });
 
   const forged = forge(await readFile(files.log), denial.revision);

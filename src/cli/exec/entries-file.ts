@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { LeaseEntry } from '../../gen/writ/v1/types.js';
+import { protoJson } from '../proto-json.js';
 
 /** A file for the command with all entries of the lease, as the API's JSON has them; tokens are decimal strings. */
 export interface EntriesFile {
@@ -16,7 +17,7 @@ export async function writeEntriesFile(entries: readonly LeaseEntry[]): Promise<
   await writeFile(
     path,
     `${JSON.stringify(
-      entries.map((entry) => LeaseEntry.toJSON(entry)),
+      entries.map((entry) => protoJson(LeaseEntry, entry)),
       null,
       2,
     )}\n`,

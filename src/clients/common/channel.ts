@@ -88,7 +88,7 @@ export function openChannel({ endpoint, token, timeoutMs, traceparent }: Channel
           return await callOnce(client, method, request, metadataOf(requestId, options), deadline, options.signal);
         } catch (error) {
           // Whoever gave up gets the reason back that they gave.
-          throw options.signal?.aborted === true ? options.signal.reason : WritError.from(error, requestId);
+          throw options.signal?.aborted === true ? options.signal.reason : WritError.from(error, requestId, endpoint);
         }
       };
       return repeat === 'once' ? attempt() : repeatWhileUnavailable(attempt, totalMs, options.signal);
@@ -106,7 +106,7 @@ export function openChannel({ endpoint, token, timeoutMs, traceparent }: Channel
         metadata,
         callOptions,
       );
-      yield* reading(stream, requestId, options.signal);
+      yield* reading(stream, requestId, endpoint, options.signal);
     },
     close: () => client.close(),
   };
@@ -201,6 +201,7 @@ function callOnce<Q, S>(
 async function* reading<S>(
   stream: ClientReadableStream<S>,
   requestId: string,
+  endpoint: string,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<S> {
   const cancel = () => stream.cancel();
@@ -210,7 +211,7 @@ async function* reading<S>(
     for await (const message of stream) yield message as S;
   } catch (error) {
     signal?.throwIfAborted();
-    throw WritError.from(error, requestId);
+    throw WritError.from(error, requestId, endpoint);
   } finally {
     signal?.removeEventListener('abort', cancel);
     // A reader that stops early has seen enough; what grpc-js says to the cancelling is of no interest.

@@ -55,6 +55,7 @@ export interface WritClient {
     readonly getLease: Call<typeof leases.GetLeaseRequest, leases.GetLeaseResponse>;
     readonly listLeases: Call<typeof leases.ListLeasesRequest, leases.ListLeasesResponse>;
     readonly previewWriteSet: Call<typeof leases.PreviewWriteSetRequest, leases.PreviewWriteSetResponse>;
+    readonly findBlockers: Call<typeof leases.FindBlockersRequest, leases.FindBlockersResponse>;
   };
   readonly fence: {
     /** Throws when it cannot be asked; `checkFence` of the target kit turns that into a denial. */
@@ -185,6 +186,7 @@ function leaseCalls(call: MakeCall): WritClient['lease'] {
     getLease: call(service.getLease, leases.GetLeaseRequest, 'repeatable'),
     listLeases: call(service.listLeases, leases.ListLeasesRequest, 'repeatable'),
     previewWriteSet: call(service.previewWriteSet, leases.PreviewWriteSetRequest, 'repeatable'),
+    findBlockers: call(service.findBlockers, leases.FindBlockersRequest, 'repeatable'),
   };
 }
 

@@ -58,15 +58,15 @@ export class WritError extends Error {
     this.requestId = more.requestId ?? '';
   }
 
-  /** What grpc-js threw, with the details that the coordinator sent along. */
-  static from(error: unknown, requestId: string): WritError {
+  /** What grpc-js threw, with the details that the coordinator at `endpoint` sent along. */
+  static from(error: unknown, requestId: string, endpoint: string): WritError {
     if (error instanceof WritError) return error;
     if (!isServiceError(error)) return new WritError('UNKNOWN', messageOf(error), { requestId }, error);
     const details = decodeDetails(error);
     const code = (status[error.code] ?? 'UNKNOWN') as WritCode;
     return new WritError(
       code,
-      inWords(error.details),
+      details.reason === '' ? inWords(code, error.details, endpoint) : error.details,
       { ...details, requestId, retryable: code === 'UNAVAILABLE' || details.retryAfterMs !== undefined },
       error,
     );
@@ -105,11 +105,14 @@ function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {
   }
 }
 
-/** What grpc-js says of a connection it does not get, without its inner life. */
-function inWords(details: string): string {
+/** What grpc-js itself says when no coordinator has answered, without its inner life and with whom it tried. */
+function inWords(code: WritCode, details: string, endpoint: string): string {
   const [, why] =
     /^No connection established\. Last error: (?:Error: )?(.*?)\.? *Resolution note: *$/s.exec(details) ?? [];
-  return why === undefined ? details : `the coordinator cannot be reached: ${why === '' ? 'no connection' : why}`;
+  if (why !== undefined)
+    return `the coordinator at ${endpoint} cannot be reached: ${why === '' ? 'no connection' : why}`;
+  if (code === 'DEADLINE_EXCEEDED') return `no answer from ${endpoint} in time: ${details}`;
+  return details;
 }
 
 function isServiceError(error: unknown): error is ServiceError {

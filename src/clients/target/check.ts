@@ -83,7 +83,7 @@ export async function checkFence(
     );
     return decision(answer, question.writes.length, sentAt);
   } catch (error) {
-    return denied(question.writes.length, WritError.from(error, question.requestId ?? ''));
+    return denied(question.writes.length, WritError.from(error, question.requestId ?? '', ''));
   }
 }
 

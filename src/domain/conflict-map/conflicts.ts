@@ -15,6 +15,9 @@ export interface ConflictStep {
   /** The rule that brought A's entry; empty: it was asked for. */
   readonly ruleA: string;
   readonly ruleB: string;
+  /** The `conflicts` rule that keeps them apart, and why it is there; empty: they meet on a resource. */
+  readonly rule: string;
+  readonly because: string;
   readonly message: string;
 }
 
@@ -76,6 +79,8 @@ function stepOf(mine: Lock, other: Lock, a: ExpandedEntry, b: ExpandedEntry, bec
     resourceB: b.resource,
     ruleA: a.impliedBy,
     ruleB: b.impliedBy,
+    rule: mine.rule,
+    because,
     message: `${inWords(a)} and ${inWords(b)} ${where} (${mine.mode} against ${other.mode}).${observed}`,
   };
 }

@@ -19,4 +19,5 @@ export {
 export { type Explanation, explainConflict } from './explain.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
 export { describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
-export { type TaskPair, taskMatrix } from './matrix.js';
+export { type TaskCollision, type TaskPair, taskMatrix } from './matrix.js';
+export { type RuleAbout, rulesAbout } from './rules-about.js';

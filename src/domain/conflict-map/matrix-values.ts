@@ -19,12 +19,6 @@ function linkedPatterns(map: ConflictMap): Linked[] {
   ];
 }
 
-/** Every literal segment of the map's patterns and templates. */
-export function everyLiteral(map: ConflictMap): ReadonlySet<string> {
-  const segments = linkedPatterns(map).flatMap(({ pattern }) => pattern.segments);
-  return new Set(segments.flatMap((segment) => (segment.kind === 'literal' ? [segment.text] : [])));
-}
-
 /**
  * The literal values by which a task's parameters can matter: those that some pattern or template has
  * where the parameter's value can come to stand, directly or carried along by rules. Any other value is

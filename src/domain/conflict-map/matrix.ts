@@ -1,8 +1,8 @@
 import type { ExpandedEntry } from '../entry.js';
-import { findConflicts, inWords } from './conflicts.js';
+import { type ConflictStep, findConflicts, inWords } from './conflicts.js';
 import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
 import type { ConflictMap, Task } from './map.js';
-import { everyLiteral, literalValues } from './matrix-values.js';
+import { literalValues } from './matrix-values.js';
 import { quoted } from './problems.js';
 
 /** What two tasks do to each other when two runs do them at once. */
@@ -14,10 +14,26 @@ export interface TaskPair {
   readonly canCollide: boolean;
   /** Whatever the parameters are. */
   readonly always: boolean;
-  /** Where and why, in words; `<tenant>` stands for any value, `<other tenant>` for a different one. */
+  /** Where and why. */
+  readonly collisions: readonly TaskCollision[];
+  /** The same in words, and whether not every combination could be tried. */
   readonly because: readonly string[];
   /** What one reads and the other changes, in words. */
   readonly inputChanges: readonly string[];
+}
+
+/**
+ * One place where two tasks meet. In both resources `{tenant}` stands for one and the same value, any one, and
+ * `{other tenant}` for a different one.
+ */
+export interface TaskCollision {
+  readonly resourceA: string;
+  readonly resourceB: string;
+  /** Rules by which they meet; none: both tasks name the resource. */
+  readonly rules: readonly string[];
+  /** Why the `conflicts` rule among them is there, as the map says it. */
+  readonly because: string;
+  readonly message: string;
 }
 
 /** Reasons told for one pair. */
@@ -48,13 +64,14 @@ export function taskMatrix(map: ConflictMap): TaskPair[] {
 }
 
 function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
-  const because = new Map<string, string>();
+  const collisions = new Map<string, TaskCollision>();
   const inputs = new Map<string, string>();
   let tried = 0;
   let collided = 0;
+  let incomplete: string[] = [];
   for (const [one, other] of model.combinations(a, b)) {
     if (tried === bound) {
-      because.set('bound', `There are more combinations of parameters than the ${bound} that were looked at.`);
+      incomplete = [`There are more combinations of parameters than the ${bound} that were looked at.`];
       break;
     }
     tried += 1;
@@ -64,9 +81,9 @@ function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
     if (steps.length > 0) collided += 1;
     for (const step of steps)
       note(
-        because,
+        collisions,
         `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`,
-        step.message,
+        collisionOf(step),
       );
     noteInputs(inputs, a, left, b, right);
     noteInputs(inputs, b, right, a, left);
@@ -75,15 +92,21 @@ function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
     taskA: a.name,
     taskB: b.name,
     canCollide: collided > 0,
-    always: tried > 0 && collided === tried && !because.has('bound'),
-    because: [...because.values()],
+    always: tried > 0 && collided === tried && incomplete.length === 0,
+    collisions: [...collisions.values()],
+    because: [...[...collisions.values()].map(({ message }) => message), ...incomplete],
     inputChanges: [...inputs.values()],
   };
 }
 
-/** The first message about one pair of entries stands for all; values differ, the reason does not. */
-function note(notes: Map<string, string>, id: string, message: string): void {
-  if (notes.size < MAX_REASONS && !notes.has(id)) notes.set(id, message);
+/** The first note about one pair of entries stands for all; values differ, the reason does not. */
+function note<T>(notes: Map<string, T>, id: string, one: T): void {
+  if (notes.size < MAX_REASONS && !notes.has(id)) notes.set(id, one);
+}
+
+function collisionOf({ resourceA, resourceB, rule, ruleA, ruleB, because, message }: ConflictStep): TaskCollision {
+  const rules = [...new Set([rule, ruleA, ruleB])].filter((name) => name !== '');
+  return { resourceA, resourceB, rules, because, message };
 }
 
 const placeOf = (writeSet: ExpandedWriteSet, resource: string): number =>
@@ -122,13 +145,11 @@ type Values = readonly string[];
 
 class Model {
   private readonly literals: (task: Task, parameter: string) => readonly string[];
-  private readonly named: ReadonlySet<string>;
   private readonly known = new Map<Task, readonly (readonly string[])[]>();
   private readonly expanded = new Map<string, ExpandedWriteSet>();
 
   constructor(private readonly map: ConflictMap) {
     this.literals = literalValues(map);
-    this.named = everyLiteral(map);
   }
 
   readonly because = (rule: string): string =>
@@ -155,6 +176,7 @@ class Model {
       for (const other of this.extend(b, one, 'other ', [])) yield [one, other];
   }
 
+  /** The most telling values come first: that of the other task's parameter of the same name, then one used nowhere else. */
   private *extend(task: Task, used: Values, other: string, values: Values): Iterable<Values> {
     const index = values.length;
     const name = task.params[index];
@@ -165,11 +187,12 @@ class Model {
     const several = task.restParams.has(name);
     const literals = this.literalsOf(task)[index] ?? [];
     const candidates = new Set<string>();
-    for (const value of [...used, ...values]) if (several || !value.includes('/')) candidates.add(value);
-    candidates.add(this.fresh(`${other}${name}`));
+    if (used.includes(fresh(name))) candidates.add(fresh(name));
+    candidates.add(fresh(`${other}${name}`));
     for (const literal of literals) candidates.add(literal);
+    for (const value of [...used, ...values]) if (several || !value.includes('/')) candidates.add(value);
     if (several)
-      for (const value of [...candidates]) if (!value.includes('/')) candidates.add(`${value}/${this.fresh('below')}`);
+      for (const value of [...candidates]) if (!value.includes('/')) candidates.add(`${value}/${fresh('below')}`);
     for (const value of candidates) yield* this.extend(task, used, other, [...values, value]);
   }
 
@@ -178,11 +201,7 @@ class Model {
     this.known.set(task, known);
     return known;
   }
-
-  /** A value that nothing in the map names. */
-  private fresh(label: string): string {
-    let value = `<${label}>`;
-    while (this.named.has(value)) value = `<${value}>`;
-    return value;
-  }
 }
+
+/** A value that nothing in the map names: no literal of a pattern has braces. */
+const fresh = (label: string): string => `{${label}}`;

@@ -1,4 +1,4 @@
-import type { DenialCount, RecordedIdentity } from '../event.js';
+import type { DatabaseIdentity, DenialCount } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
 import { isPast, type Lease, type QueueEnd, queueEnd } from '../lease.js';
 import { hasEnded, type Run } from '../run.js';
@@ -107,7 +107,7 @@ export function decideNoteUnmatched(decision: Decision, counts: readonly { resou
 }
 
 export interface IdentifyCommand {
-  readonly identity: RecordedIdentity;
+  readonly identity: DatabaseIdentity;
   readonly lostHistory: boolean;
   readonly why: string;
   readonly continuesFrom: { readonly revision: number; readonly hash: string };

@@ -1,6 +1,6 @@
 import type { KeyBinding } from '../../domain/key-binding.js';
 import type { Lease } from '../../domain/lease.js';
-import type { Run } from '../../domain/run.js';
+import { ENDED_RUN_STATES, type Run } from '../../domain/run.js';
 import type { Loaded, MapVersion, Snapshot, UnmatchedResource } from '../store.js';
 import type { Session } from './connections.js';
 import type { GateReader } from './gate.js';
@@ -248,8 +248,6 @@ ORDER BY r.run_id LIMIT $limit::bigint`,
   );
   return (await session.query<Row<RunRow>>(list, values)).map(runFromRow);
 }
-
-const ENDED_RUN_STATES: ReadonlySet<string> = new Set(['stopped', 'finished', 'failed', 'expired']);
 
 const MAP_COLUMNS = 'm.version, m.text, m.document, m.author, m.reason, m.created_at_us';
 

@@ -110,15 +110,15 @@ async function searchOnce(
   const conditions: [name: string, sql: string, value: SqlValue | undefined][] = [
     ['after', 'e.revision > $after::bigint', range.afterRevision],
     ['before', 'e.revision < $before::bigint', range.beforeRevision],
-    ['run_id', `e.run_id = $run_id::text AND e.run_id <> ''`, filter.runId],
-    ['lease_id', `e.lease_id = $lease_id::text AND e.lease_id <> ''`, filter.leaseId],
+    ['run', `e.run_id = $run::text AND e.run_id <> ''`, filter.runId],
+    ['lease', `e.lease_id = $lease::text AND e.lease_id <> ''`, filter.leaseId],
     ['kinds', 'e.kind = ANY ($kinds::text[])', filter.kinds],
     ['resource', 'e.resources @> ARRAY[$resource::text]', filter.resource],
     [
-      'request_id',
+      'request',
       // As an array, so that its few revisions are looked up, and the log is not walked in search of them.
       `e.revision = ANY (ARRAY(SELECT q.revision FROM writ.event_request AS q
-         WHERE q.namespace = $namespace AND q.request_id = $request_id::text))`,
+         WHERE q.namespace = $namespace AND q.request_id = $request::text))`,
       filter.requestId,
     ],
   ];

@@ -9,21 +9,28 @@ export interface Statement {
   readonly parameters: readonly string[];
 }
 
+/** Postgres cuts a longer identifier off: two statements could then share a name, and the driver complains on stderr. */
+const MAX_NAME_BYTES = 63;
+
 /**
  * SQL with `$name` for a parameter instead of `$1`, so that whole statements stay readable and their parts can be
- * joined without counting.
+ * joined without counting. Throws when the name is too long to be told from others.
  *
  * @example
  * statement('read_event', 'SELECT body FROM writ.event WHERE namespace = $namespace AND revision = $revision')
  */
 export function statement(name: string, sql: string): Statement {
+  const preparedName = `writ_${name}`;
+  if (Buffer.byteLength(preparedName) > MAX_NAME_BYTES) {
+    throw new RangeError(`the statement name ${preparedName} is longer than ${MAX_NAME_BYTES} bytes`);
+  }
   const parameters: string[] = [];
   const text = sql.replace(/\$([a-z_]+)\b/g, (_, parameter: string) => {
     let index = parameters.indexOf(parameter);
     if (index < 0) index = parameters.push(parameter) - 1;
     return `$${index + 1}`;
   });
-  return { name: `writ_${name}`, text, parameters };
+  return { name: preparedName, text, parameters };
 }
 
 /** The values in the order of the statement's parameters; a missing one is a mistake of ours. */

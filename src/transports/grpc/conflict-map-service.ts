@@ -1,12 +1,6 @@
+import type { WriteSetRequest } from '../../domain/entry.js';
 import type * as wire from '../../gen/writ/v1/conflict_map_service.js';
-import type {
-  AffectedLease,
-  ConflictStepView,
-  Explanation,
-  LocatedProblem,
-  TaskPairView,
-  WriteSetQuestion,
-} from '../../services/api.js';
+import type { AffectedLease, Explanation, LocatedProblem, TaskPair } from '../../services/api.js';
 import type { MapVersion, UnmatchedResource } from '../../storage/store.js';
 import { RequestReader, toTimestamp } from './convert.js';
 import type { Call, CallHandler } from './handler.js';
@@ -155,7 +149,7 @@ function toAffected(affected: AffectedLease): wire.AffectedLease {
   };
 }
 
-function fromQuestion(side: wire.WriteSet | undefined, reader: RequestReader, field: string): WriteSetQuestion {
+function fromQuestion(side: wire.WriteSet | undefined, reader: RequestReader, field: string): WriteSetRequest {
   if (side === undefined) {
     reader.wrong(field, 'is required');
     return { entries: [], task: null, resourceSet: null };
@@ -166,7 +160,7 @@ function fromQuestion(side: wire.WriteSet | undefined, reader: RequestReader, fi
 function toExplanation(found: Explanation, call: Call, views: RefusalViews): wire.ExplainConflictResponse {
   return {
     conflict: found.conflict,
-    steps: found.steps.map(toStep),
+    steps: found.steps.slice(),
     entriesA: found.entriesA.map((entry) => toLeaseEntry(entry)),
     entriesB: found.entriesB.map((entry) => toLeaseEntry(entry)),
     refusalA: found.refusalA === null ? undefined : views.refusal(found.refusalA, call.principal),
@@ -174,10 +168,11 @@ function toExplanation(found: Explanation, call: Call, views: RefusalViews): wir
   };
 }
 
-function toStep(step: ConflictStepView): wire.ConflictStep {
-  return { ...step };
-}
-
-function toTaskPair(pair: TaskPairView): wire.TaskPair {
-  return { ...pair, because: pair.because.slice(), inputChanges: pair.inputChanges.slice() };
+function toTaskPair(pair: TaskPair): wire.TaskPair {
+  return {
+    ...pair,
+    because: pair.because.slice(),
+    inputChanges: pair.inputChanges.slice(),
+    collisions: pair.collisions.map((collision) => ({ ...collision, rules: collision.rules.slice() })),
+  };
 }

@@ -71,6 +71,18 @@ export function leaseService(handler: CallHandler, views: RefusalViews): wire.Le
         logRevision: BigInt(revision),
       };
     }),
+    findBlockers: handler.unary('LeaseService/FindBlockers', async (api, call, request) => {
+      const { value, revision } = await api.findBlockers(call.within(request.namespace), {
+        resource: request.resource,
+      });
+      return {
+        resource: value.resource,
+        blockers: views.blockers(value.blockers, call.principal),
+        more: value.more,
+        rules: value.rules.slice(),
+        logRevision: BigInt(revision),
+      };
+    }),
   };
 }
 

@@ -130,7 +130,7 @@ export class RefusalViews {
     return {
       kind: REFUSAL_KIND_TO_WIRE[refusal.kind],
       message: refusal.message,
-      blockers: refusal.blockers.map((blocker) => this.#blocker(blocker, full)),
+      blockers: this.blockers(refusal.blockers, viewer),
       grantable: refusal.grantable.map(toWriteSetEntry),
       retryAfter: toOptionalDuration(refusal.retryAfter),
       resolution: { ...refusal.resolution },
@@ -140,14 +140,18 @@ export class RefusalViews {
   }
 
   waiting(place: WaitingPlace, viewer: Principal): lease.WaitingPlace {
-    const full = seesOtherRuns(viewer);
     return {
       requestId: place.leaseId,
       place: place.place,
-      waitsFor: place.refusal.blockers.map((blocker) => this.#blocker(blocker, full)),
+      waitsFor: this.blockers(place.refusal.blockers, viewer),
       callAgainWithin: toDuration(place.callAgainWithin),
       waitsUntil: toTimestamp(place.waitsUntil),
     };
+  }
+
+  blockers(blockers: readonly Blocker[], viewer: Principal): types.Blocker[] {
+    const full = seesOtherRuns(viewer);
+    return blockers.map((blocker) => this.#blocker(blocker, full));
   }
 
   #blocker(blocker: Blocker, full: boolean): types.Blocker {

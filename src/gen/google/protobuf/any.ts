@@ -80,7 +80,9 @@ function createBaseAny(): Any {
   return { typeUrl: "", value: Buffer.alloc(0) };
 }
 
-export const Any: MessageFns<Any> = {
+export const Any: MessageFns<Any, "google.protobuf.Any"> = {
+  $type: "google.protobuf.Any" as const,
+
   encode(message: Any, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.typeUrl !== "") {
       writer.uint32(10).string(message.typeUrl);
@@ -186,7 +188,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

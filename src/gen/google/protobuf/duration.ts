@@ -89,7 +89,9 @@ function createBaseDuration(): Duration {
   return { seconds: 0n, nanos: 0 };
 }
 
-export const Duration: MessageFns<Duration> = {
+export const Duration: MessageFns<Duration, "google.protobuf.Duration"> = {
+  $type: "google.protobuf.Duration" as const,
+
   encode(message: Duration, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.seconds !== 0n) {
       if (BigInt.asIntN(64, message.seconds) !== message.seconds) {
@@ -186,7 +188,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

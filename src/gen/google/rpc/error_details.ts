@@ -405,7 +405,9 @@ function createBaseErrorInfo(): ErrorInfo {
   return { reason: "", domain: "", metadata: {} };
 }
 
-export const ErrorInfo: MessageFns<ErrorInfo> = {
+export const ErrorInfo: MessageFns<ErrorInfo, "google.rpc.ErrorInfo"> = {
+  $type: "google.rpc.ErrorInfo" as const,
+
   encode(message: ErrorInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.reason !== "") {
       writer.uint32(10).string(message.reason);
@@ -536,7 +538,9 @@ function createBaseErrorInfo_MetadataEntry(): ErrorInfo_MetadataEntry {
   return { key: "", value: "" };
 }
 
-export const ErrorInfo_MetadataEntry: MessageFns<ErrorInfo_MetadataEntry> = {
+export const ErrorInfo_MetadataEntry: MessageFns<ErrorInfo_MetadataEntry, "google.rpc.ErrorInfo.MetadataEntry"> = {
+  $type: "google.rpc.ErrorInfo.MetadataEntry" as const,
+
   encode(message: ErrorInfo_MetadataEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.key !== "") {
       writer.uint32(10).string(message.key);
@@ -621,7 +625,9 @@ function createBaseRetryInfo(): RetryInfo {
   return { retryDelay: undefined };
 }
 
-export const RetryInfo: MessageFns<RetryInfo> = {
+export const RetryInfo: MessageFns<RetryInfo, "google.rpc.RetryInfo"> = {
+  $type: "google.rpc.RetryInfo" as const,
+
   encode(message: RetryInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.retryDelay !== undefined) {
       Duration.encode(message.retryDelay, writer.uint32(10).fork()).join();
@@ -696,7 +702,9 @@ function createBaseDebugInfo(): DebugInfo {
   return { stackEntries: [], detail: "" };
 }
 
-export const DebugInfo: MessageFns<DebugInfo> = {
+export const DebugInfo: MessageFns<DebugInfo, "google.rpc.DebugInfo"> = {
+  $type: "google.rpc.DebugInfo" as const,
+
   encode(message: DebugInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.stackEntries) {
       writer.uint32(10).string(v!);
@@ -785,7 +793,9 @@ function createBaseQuotaFailure(): QuotaFailure {
   return { violations: [] };
 }
 
-export const QuotaFailure: MessageFns<QuotaFailure> = {
+export const QuotaFailure: MessageFns<QuotaFailure, "google.rpc.QuotaFailure"> = {
+  $type: "google.rpc.QuotaFailure" as const,
+
   encode(message: QuotaFailure, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.violations) {
       QuotaFailure_Violation.encode(v!, writer.uint32(10).fork()).join();
@@ -865,7 +875,9 @@ function createBaseQuotaFailure_Violation(): QuotaFailure_Violation {
   };
 }
 
-export const QuotaFailure_Violation: MessageFns<QuotaFailure_Violation> = {
+export const QuotaFailure_Violation: MessageFns<QuotaFailure_Violation, "google.rpc.QuotaFailure.Violation"> = {
+  $type: "google.rpc.QuotaFailure.Violation" as const,
+
   encode(message: QuotaFailure_Violation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.subject !== "") {
       writer.uint32(10).string(message.subject);
@@ -1119,7 +1131,12 @@ function createBaseQuotaFailure_Violation_QuotaDimensionsEntry(): QuotaFailure_V
   return { key: "", value: "" };
 }
 
-export const QuotaFailure_Violation_QuotaDimensionsEntry: MessageFns<QuotaFailure_Violation_QuotaDimensionsEntry> = {
+export const QuotaFailure_Violation_QuotaDimensionsEntry: MessageFns<
+  QuotaFailure_Violation_QuotaDimensionsEntry,
+  "google.rpc.QuotaFailure.Violation.QuotaDimensionsEntry"
+> = {
+  $type: "google.rpc.QuotaFailure.Violation.QuotaDimensionsEntry" as const,
+
   encode(
     message: QuotaFailure_Violation_QuotaDimensionsEntry,
     writer: BinaryWriter = new BinaryWriter(),
@@ -1209,7 +1226,9 @@ function createBasePreconditionFailure(): PreconditionFailure {
   return { violations: [] };
 }
 
-export const PreconditionFailure: MessageFns<PreconditionFailure> = {
+export const PreconditionFailure: MessageFns<PreconditionFailure, "google.rpc.PreconditionFailure"> = {
+  $type: "google.rpc.PreconditionFailure" as const,
+
   encode(message: PreconditionFailure, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.violations) {
       PreconditionFailure_Violation.encode(v!, writer.uint32(10).fork()).join();
@@ -1280,7 +1299,12 @@ function createBasePreconditionFailure_Violation(): PreconditionFailure_Violatio
   return { type: "", subject: "", description: "" };
 }
 
-export const PreconditionFailure_Violation: MessageFns<PreconditionFailure_Violation> = {
+export const PreconditionFailure_Violation: MessageFns<
+  PreconditionFailure_Violation,
+  "google.rpc.PreconditionFailure.Violation"
+> = {
+  $type: "google.rpc.PreconditionFailure.Violation" as const,
+
   encode(message: PreconditionFailure_Violation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.type !== "") {
       writer.uint32(10).string(message.type);
@@ -1381,7 +1405,9 @@ function createBaseBadRequest(): BadRequest {
   return { fieldViolations: [] };
 }
 
-export const BadRequest: MessageFns<BadRequest> = {
+export const BadRequest: MessageFns<BadRequest, "google.rpc.BadRequest"> = {
+  $type: "google.rpc.BadRequest" as const,
+
   encode(message: BadRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.fieldViolations) {
       BadRequest_FieldViolation.encode(v!, writer.uint32(10).fork()).join();
@@ -1454,130 +1480,135 @@ function createBaseBadRequest_FieldViolation(): BadRequest_FieldViolation {
   return { field: "", description: "", reason: "", localizedMessage: undefined };
 }
 
-export const BadRequest_FieldViolation: MessageFns<BadRequest_FieldViolation> = {
-  encode(message: BadRequest_FieldViolation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.field !== "") {
-      writer.uint32(10).string(message.field);
-    }
-    if (message.description !== "") {
-      writer.uint32(18).string(message.description);
-    }
-    if (message.reason !== "") {
-      writer.uint32(26).string(message.reason);
-    }
-    if (message.localizedMessage !== undefined) {
-      LocalizedMessage.encode(message.localizedMessage, writer.uint32(34).fork()).join();
-    }
-    return writer;
-  },
+export const BadRequest_FieldViolation: MessageFns<BadRequest_FieldViolation, "google.rpc.BadRequest.FieldViolation"> =
+  {
+    $type: "google.rpc.BadRequest.FieldViolation" as const,
 
-  decode(input: BinaryReader | Uint8Array, length?: number): BadRequest_FieldViolation {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseBadRequest_FieldViolation();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.field = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.description = reader.string();
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.reason = reader.string();
-            continue;
-          }
-          case 4: {
-            if (tag !== 34) {
-              break;
-            }
-
-            message.localizedMessage = LocalizedMessage.decode(reader, reader.uint32());
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
+    encode(message: BadRequest_FieldViolation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+      if (message.field !== "") {
+        writer.uint32(10).string(message.field);
       }
+      if (message.description !== "") {
+        writer.uint32(18).string(message.description);
+      }
+      if (message.reason !== "") {
+        writer.uint32(26).string(message.reason);
+      }
+      if (message.localizedMessage !== undefined) {
+        LocalizedMessage.encode(message.localizedMessage, writer.uint32(34).fork()).join();
+      }
+      return writer;
+    },
+
+    decode(input: BinaryReader | Uint8Array, length?: number): BadRequest_FieldViolation {
+      const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+      const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+      if (previousRecursionDepth >= 100) {
+        throw new globalThis.Error("protobuf decode recursion limit exceeded");
+      }
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+      try {
+        const end = length === undefined ? reader.len : reader.pos + length;
+        const message = createBaseBadRequest_FieldViolation();
+        while (reader.pos < end) {
+          const tag = reader.uint32();
+          switch (tag >>> 3) {
+            case 1: {
+              if (tag !== 10) {
+                break;
+              }
+
+              message.field = reader.string();
+              continue;
+            }
+            case 2: {
+              if (tag !== 18) {
+                break;
+              }
+
+              message.description = reader.string();
+              continue;
+            }
+            case 3: {
+              if (tag !== 26) {
+                break;
+              }
+
+              message.reason = reader.string();
+              continue;
+            }
+            case 4: {
+              if (tag !== 34) {
+                break;
+              }
+
+              message.localizedMessage = LocalizedMessage.decode(reader, reader.uint32());
+              continue;
+            }
+          }
+          if ((tag & 7) === 4 || tag === 0) {
+            break;
+          }
+          reader.skip(tag & 7);
+        }
+        return message;
+      } finally {
+        (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+      }
+    },
+
+    fromJSON(object: any): BadRequest_FieldViolation {
+      return {
+        field: isSet(object.field) ? globalThis.String(object.field) : "",
+        description: isSet(object.description) ? globalThis.String(object.description) : "",
+        reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+        localizedMessage: isSet(object.localizedMessage)
+          ? LocalizedMessage.fromJSON(object.localizedMessage)
+          : isSet(object.localized_message)
+          ? LocalizedMessage.fromJSON(object.localized_message)
+          : undefined,
+      };
+    },
+
+    toJSON(message: BadRequest_FieldViolation): unknown {
+      const obj: any = {};
+      if (message.field !== "") {
+        obj.field = message.field;
+      }
+      if (message.description !== "") {
+        obj.description = message.description;
+      }
+      if (message.reason !== "") {
+        obj.reason = message.reason;
+      }
+      if (message.localizedMessage !== undefined) {
+        obj.localizedMessage = LocalizedMessage.toJSON(message.localizedMessage);
+      }
+      return obj;
+    },
+
+    create(base?: DeepPartial<BadRequest_FieldViolation>): BadRequest_FieldViolation {
+      return BadRequest_FieldViolation.fromPartial(base ?? {});
+    },
+    fromPartial(object: DeepPartial<BadRequest_FieldViolation>): BadRequest_FieldViolation {
+      const message = createBaseBadRequest_FieldViolation();
+      message.field = object.field ?? "";
+      message.description = object.description ?? "";
+      message.reason = object.reason ?? "";
+      message.localizedMessage = (object.localizedMessage !== undefined && object.localizedMessage !== null)
+        ? LocalizedMessage.fromPartial(object.localizedMessage)
+        : undefined;
       return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): BadRequest_FieldViolation {
-    return {
-      field: isSet(object.field) ? globalThis.String(object.field) : "",
-      description: isSet(object.description) ? globalThis.String(object.description) : "",
-      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
-      localizedMessage: isSet(object.localizedMessage)
-        ? LocalizedMessage.fromJSON(object.localizedMessage)
-        : isSet(object.localized_message)
-        ? LocalizedMessage.fromJSON(object.localized_message)
-        : undefined,
-    };
-  },
-
-  toJSON(message: BadRequest_FieldViolation): unknown {
-    const obj: any = {};
-    if (message.field !== "") {
-      obj.field = message.field;
-    }
-    if (message.description !== "") {
-      obj.description = message.description;
-    }
-    if (message.reason !== "") {
-      obj.reason = message.reason;
-    }
-    if (message.localizedMessage !== undefined) {
-      obj.localizedMessage = LocalizedMessage.toJSON(message.localizedMessage);
-    }
-    return obj;
-  },
-
-  create(base?: DeepPartial<BadRequest_FieldViolation>): BadRequest_FieldViolation {
-    return BadRequest_FieldViolation.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<BadRequest_FieldViolation>): BadRequest_FieldViolation {
-    const message = createBaseBadRequest_FieldViolation();
-    message.field = object.field ?? "";
-    message.description = object.description ?? "";
-    message.reason = object.reason ?? "";
-    message.localizedMessage = (object.localizedMessage !== undefined && object.localizedMessage !== null)
-      ? LocalizedMessage.fromPartial(object.localizedMessage)
-      : undefined;
-    return message;
-  },
-};
+    },
+  };
 
 function createBaseRequestInfo(): RequestInfo {
   return { requestId: "", servingData: "" };
 }
 
-export const RequestInfo: MessageFns<RequestInfo> = {
+export const RequestInfo: MessageFns<RequestInfo, "google.rpc.RequestInfo"> = {
+  $type: "google.rpc.RequestInfo" as const,
+
   encode(message: RequestInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.requestId !== "") {
       writer.uint32(10).string(message.requestId);
@@ -1670,7 +1701,9 @@ function createBaseResourceInfo(): ResourceInfo {
   return { resourceType: "", resourceName: "", owner: "", description: "" };
 }
 
-export const ResourceInfo: MessageFns<ResourceInfo> = {
+export const ResourceInfo: MessageFns<ResourceInfo, "google.rpc.ResourceInfo"> = {
+  $type: "google.rpc.ResourceInfo" as const,
+
   encode(message: ResourceInfo, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resourceType !== "") {
       writer.uint32(10).string(message.resourceType);
@@ -1795,7 +1828,9 @@ function createBaseHelp(): Help {
   return { links: [] };
 }
 
-export const Help: MessageFns<Help> = {
+export const Help: MessageFns<Help, "google.rpc.Help"> = {
+  $type: "google.rpc.Help" as const,
+
   encode(message: Help, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.links) {
       Help_Link.encode(v!, writer.uint32(10).fork()).join();
@@ -1864,7 +1899,9 @@ function createBaseHelp_Link(): Help_Link {
   return { description: "", url: "" };
 }
 
-export const Help_Link: MessageFns<Help_Link> = {
+export const Help_Link: MessageFns<Help_Link, "google.rpc.Help.Link"> = {
+  $type: "google.rpc.Help.Link" as const,
+
   encode(message: Help_Link, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.description !== "") {
       writer.uint32(10).string(message.description);
@@ -1949,7 +1986,9 @@ function createBaseLocalizedMessage(): LocalizedMessage {
   return { locale: "", message: "" };
 }
 
-export const LocalizedMessage: MessageFns<LocalizedMessage> = {
+export const LocalizedMessage: MessageFns<LocalizedMessage, "google.rpc.LocalizedMessage"> = {
+  $type: "google.rpc.LocalizedMessage" as const,
+
   encode(message: LocalizedMessage, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.locale !== "") {
       writer.uint32(10).string(message.locale);
@@ -2047,7 +2086,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

@@ -41,7 +41,9 @@ function createBaseStatus(): Status {
   return { code: 0, message: "", details: [] };
 }
 
-export const Status: MessageFns<Status> = {
+export const Status: MessageFns<Status, "google.rpc.Status"> = {
+  $type: "google.rpc.Status" as const,
+
   encode(message: Status, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.code !== 0) {
       writer.uint32(8).int32(message.code);
@@ -151,7 +153,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

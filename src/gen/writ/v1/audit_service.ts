@@ -159,7 +159,9 @@ function createBaseEvent(): Event {
   };
 }
 
-export const Event: MessageFns<Event> = {
+export const Event: MessageFns<Event, "writ.v1.Event"> = {
+  $type: "writ.v1.Event" as const,
+
   encode(message: Event, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -475,7 +477,9 @@ function createBaseListEventsRequest(): ListEventsRequest {
   };
 }
 
-export const ListEventsRequest: MessageFns<ListEventsRequest> = {
+export const ListEventsRequest: MessageFns<ListEventsRequest, "writ.v1.ListEventsRequest"> = {
+  $type: "writ.v1.ListEventsRequest" as const,
+
   encode(message: ListEventsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -699,7 +703,9 @@ function createBaseListEventsResponse(): ListEventsResponse {
   return { events: [], nextPageToken: "" };
 }
 
-export const ListEventsResponse: MessageFns<ListEventsResponse> = {
+export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEventsResponse"> = {
+  $type: "writ.v1.ListEventsResponse" as const,
+
   encode(message: ListEventsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.events) {
       Event.encode(v!, writer.uint32(10).fork()).join();
@@ -788,7 +794,9 @@ function createBaseExportEventsRequest(): ExportEventsRequest {
   return { namespace: "", afterRevision: 0n };
 }
 
-export const ExportEventsRequest: MessageFns<ExportEventsRequest> = {
+export const ExportEventsRequest: MessageFns<ExportEventsRequest, "writ.v1.ExportEventsRequest"> = {
+  $type: "writ.v1.ExportEventsRequest" as const,
+
   encode(message: ExportEventsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -882,7 +890,9 @@ function createBaseExportEventsResponse(): ExportEventsResponse {
   return { events: [] };
 }
 
-export const ExportEventsResponse: MessageFns<ExportEventsResponse> = {
+export const ExportEventsResponse: MessageFns<ExportEventsResponse, "writ.v1.ExportEventsResponse"> = {
+  $type: "writ.v1.ExportEventsResponse" as const,
+
   encode(message: ExportEventsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.events) {
       Event.encode(v!, writer.uint32(10).fork()).join();
@@ -949,7 +959,9 @@ function createBaseGetCheckpointRequest(): GetCheckpointRequest {
   return { namespace: "" };
 }
 
-export const GetCheckpointRequest: MessageFns<GetCheckpointRequest> = {
+export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.GetCheckpointRequest"> = {
+  $type: "writ.v1.GetCheckpointRequest" as const,
+
   encode(message: GetCheckpointRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1024,7 +1036,9 @@ function createBaseCheckpoint(): Checkpoint {
   };
 }
 
-export const Checkpoint: MessageFns<Checkpoint> = {
+export const Checkpoint: MessageFns<Checkpoint, "writ.v1.Checkpoint"> = {
+  $type: "writ.v1.Checkpoint" as const,
+
   encode(message: Checkpoint, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1200,7 +1214,9 @@ function createBaseGetCheckpointResponse(): GetCheckpointResponse {
   return { checkpoint: undefined };
 }
 
-export const GetCheckpointResponse: MessageFns<GetCheckpointResponse> = {
+export const GetCheckpointResponse: MessageFns<GetCheckpointResponse, "writ.v1.GetCheckpointResponse"> = {
+  $type: "writ.v1.GetCheckpointResponse" as const,
+
   encode(message: GetCheckpointResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.checkpoint !== undefined) {
       Checkpoint.encode(message.checkpoint, writer.uint32(10).fork()).join();
@@ -1419,7 +1435,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

@@ -313,6 +313,23 @@ export interface GetTaskMatrixRequest {
   document: string;
 }
 
+/** One place where two tasks meet. */
+export interface TaskCollision {
+  /**
+   * What one task holds there. In both resources `{tenant}` stands for one and the same value of a
+   * parameter, any one, and `{other tenant}` for a different one.
+   */
+  resourceA: string;
+  /** What the other task holds there. */
+  resourceB: string;
+  /** Rules of the map by which they meet. Empty: both tasks name the resource. */
+  rules: string[];
+  /** Why the `conflicts` rule among them is there, as the map says it. */
+  because: string;
+  /** All of it in words. */
+  message: string;
+}
+
 /** One pair of tasks. */
 export interface TaskPair {
   /** One task. */
@@ -323,10 +340,15 @@ export interface TaskPair {
   canCollide: boolean;
   /** True: they collide whatever the parameters are. */
   always: boolean;
-  /** Where and why, in words. */
+  /**
+   * Where and why, in words; the messages of the collisions, and a remark when not every
+   * combination of parameters could be tried.
+   */
   because: string[];
   /** Where one task's inputs can be changed by the other, in words. */
   inputChanges: string[];
+  /** Where and why; at most 8. */
+  collisions: TaskCollision[];
 }
 
 /** The matrix. */
@@ -365,7 +387,9 @@ function createBaseMapProblem(): MapProblem {
   return { code: "", message: "", path: "", line: 0, column: 0, warning: false };
 }
 
-export const MapProblem: MessageFns<MapProblem> = {
+export const MapProblem: MessageFns<MapProblem, "writ.v1.MapProblem"> = {
+  $type: "writ.v1.MapProblem" as const,
+
   encode(message: MapProblem, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.code !== "") {
       writer.uint32(10).string(message.code);
@@ -514,7 +538,9 @@ function createBaseGetConflictMapRequest(): GetConflictMapRequest {
   return { namespace: "", version: 0n };
 }
 
-export const GetConflictMapRequest: MessageFns<GetConflictMapRequest> = {
+export const GetConflictMapRequest: MessageFns<GetConflictMapRequest, "writ.v1.GetConflictMapRequest"> = {
+  $type: "writ.v1.GetConflictMapRequest" as const,
+
   encode(message: GetConflictMapRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -602,7 +628,9 @@ function createBaseGetConflictMapResponse(): GetConflictMapResponse {
   return { document: "", version: 0n, author: "", reason: "", createdAt: undefined, logRevision: 0n };
 }
 
-export const GetConflictMapResponse: MessageFns<GetConflictMapResponse> = {
+export const GetConflictMapResponse: MessageFns<GetConflictMapResponse, "writ.v1.GetConflictMapResponse"> = {
+  $type: "writ.v1.GetConflictMapResponse" as const,
+
   encode(message: GetConflictMapResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.document !== "") {
       writer.uint32(10).string(message.document);
@@ -769,7 +797,9 @@ function createBasePutConflictMapRequest(): PutConflictMapRequest {
   return { namespace: "", document: "", expectedVersion: 0n, reason: "", onLiveConflict: 0 };
 }
 
-export const PutConflictMapRequest: MessageFns<PutConflictMapRequest> = {
+export const PutConflictMapRequest: MessageFns<PutConflictMapRequest, "writ.v1.PutConflictMapRequest"> = {
+  $type: "writ.v1.PutConflictMapRequest" as const,
+
   encode(message: PutConflictMapRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -915,7 +945,9 @@ function createBaseAffectedLease(): AffectedLease {
   return { leaseId: "", runId: "", generation: 0, added: [], conflictsWith: [], ended: false, noLongerGranted: "" };
 }
 
-export const AffectedLease: MessageFns<AffectedLease> = {
+export const AffectedLease: MessageFns<AffectedLease, "writ.v1.AffectedLease"> = {
+  $type: "writ.v1.AffectedLease" as const,
+
   encode(message: AffectedLease, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.leaseId !== "") {
       writer.uint32(10).string(message.leaseId);
@@ -1096,7 +1128,9 @@ function createBasePutConflictMapResponse(): PutConflictMapResponse {
   return { version: 0n, warnings: [], affected: [], logRevision: 0n };
 }
 
-export const PutConflictMapResponse: MessageFns<PutConflictMapResponse> = {
+export const PutConflictMapResponse: MessageFns<PutConflictMapResponse, "writ.v1.PutConflictMapResponse"> = {
+  $type: "writ.v1.PutConflictMapResponse" as const,
+
   encode(message: PutConflictMapResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.version !== 0n) {
       if (BigInt.asUintN(64, message.version) !== message.version) {
@@ -1229,96 +1263,104 @@ function createBaseValidateConflictMapRequest(): ValidateConflictMapRequest {
   return { document: "", fileName: "" };
 }
 
-export const ValidateConflictMapRequest: MessageFns<ValidateConflictMapRequest> = {
-  encode(message: ValidateConflictMapRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.document !== "") {
-      writer.uint32(10).string(message.document);
-    }
-    if (message.fileName !== "") {
-      writer.uint32(18).string(message.fileName);
-    }
-    return writer;
-  },
+export const ValidateConflictMapRequest: MessageFns<ValidateConflictMapRequest, "writ.v1.ValidateConflictMapRequest"> =
+  {
+    $type: "writ.v1.ValidateConflictMapRequest" as const,
 
-  decode(input: BinaryReader | Uint8Array, length?: number): ValidateConflictMapRequest {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
-      const message = createBaseValidateConflictMapRequest();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 10) {
-              break;
-            }
-
-            message.document = reader.string();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.fileName = reader.string();
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
+    encode(message: ValidateConflictMapRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+      if (message.document !== "") {
+        writer.uint32(10).string(message.document);
       }
+      if (message.fileName !== "") {
+        writer.uint32(18).string(message.fileName);
+      }
+      return writer;
+    },
+
+    decode(input: BinaryReader | Uint8Array, length?: number): ValidateConflictMapRequest {
+      const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+      const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+      if (previousRecursionDepth >= 100) {
+        throw new globalThis.Error("protobuf decode recursion limit exceeded");
+      }
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+      try {
+        const end = length === undefined ? reader.len : reader.pos + length;
+        const message = createBaseValidateConflictMapRequest();
+        while (reader.pos < end) {
+          const tag = reader.uint32();
+          switch (tag >>> 3) {
+            case 1: {
+              if (tag !== 10) {
+                break;
+              }
+
+              message.document = reader.string();
+              continue;
+            }
+            case 2: {
+              if (tag !== 18) {
+                break;
+              }
+
+              message.fileName = reader.string();
+              continue;
+            }
+          }
+          if ((tag & 7) === 4 || tag === 0) {
+            break;
+          }
+          reader.skip(tag & 7);
+        }
+        return message;
+      } finally {
+        (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+      }
+    },
+
+    fromJSON(object: any): ValidateConflictMapRequest {
+      return {
+        document: isSet(object.document) ? globalThis.String(object.document) : "",
+        fileName: isSet(object.fileName)
+          ? globalThis.String(object.fileName)
+          : isSet(object.file_name)
+          ? globalThis.String(object.file_name)
+          : "",
+      };
+    },
+
+    toJSON(message: ValidateConflictMapRequest): unknown {
+      const obj: any = {};
+      if (message.document !== "") {
+        obj.document = message.document;
+      }
+      if (message.fileName !== "") {
+        obj.fileName = message.fileName;
+      }
+      return obj;
+    },
+
+    create(base?: DeepPartial<ValidateConflictMapRequest>): ValidateConflictMapRequest {
+      return ValidateConflictMapRequest.fromPartial(base ?? {});
+    },
+    fromPartial(object: DeepPartial<ValidateConflictMapRequest>): ValidateConflictMapRequest {
+      const message = createBaseValidateConflictMapRequest();
+      message.document = object.document ?? "";
+      message.fileName = object.fileName ?? "";
       return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): ValidateConflictMapRequest {
-    return {
-      document: isSet(object.document) ? globalThis.String(object.document) : "",
-      fileName: isSet(object.fileName)
-        ? globalThis.String(object.fileName)
-        : isSet(object.file_name)
-        ? globalThis.String(object.file_name)
-        : "",
-    };
-  },
-
-  toJSON(message: ValidateConflictMapRequest): unknown {
-    const obj: any = {};
-    if (message.document !== "") {
-      obj.document = message.document;
-    }
-    if (message.fileName !== "") {
-      obj.fileName = message.fileName;
-    }
-    return obj;
-  },
-
-  create(base?: DeepPartial<ValidateConflictMapRequest>): ValidateConflictMapRequest {
-    return ValidateConflictMapRequest.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<ValidateConflictMapRequest>): ValidateConflictMapRequest {
-    const message = createBaseValidateConflictMapRequest();
-    message.document = object.document ?? "";
-    message.fileName = object.fileName ?? "";
-    return message;
-  },
-};
+    },
+  };
 
 function createBaseValidateConflictMapResponse(): ValidateConflictMapResponse {
   return { valid: false, problems: [] };
 }
 
-export const ValidateConflictMapResponse: MessageFns<ValidateConflictMapResponse> = {
+export const ValidateConflictMapResponse: MessageFns<
+  ValidateConflictMapResponse,
+  "writ.v1.ValidateConflictMapResponse"
+> = {
+  $type: "writ.v1.ValidateConflictMapResponse" as const,
+
   encode(message: ValidateConflictMapResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.valid !== false) {
       writer.uint32(8).bool(message.valid);
@@ -1405,7 +1447,9 @@ function createBasePreviewConflictMapRequest(): PreviewConflictMapRequest {
   return { namespace: "", document: "", onLiveConflict: 0 };
 }
 
-export const PreviewConflictMapRequest: MessageFns<PreviewConflictMapRequest> = {
+export const PreviewConflictMapRequest: MessageFns<PreviewConflictMapRequest, "writ.v1.PreviewConflictMapRequest"> = {
+  $type: "writ.v1.PreviewConflictMapRequest" as const,
+
   encode(message: PreviewConflictMapRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1510,137 +1554,142 @@ function createBasePreviewConflictMapResponse(): PreviewConflictMapResponse {
   return { accepted: false, problems: [], affected: [], logRevision: 0n };
 }
 
-export const PreviewConflictMapResponse: MessageFns<PreviewConflictMapResponse> = {
-  encode(message: PreviewConflictMapResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
-    if (message.accepted !== false) {
-      writer.uint32(8).bool(message.accepted);
-    }
-    for (const v of message.problems) {
-      MapProblem.encode(v!, writer.uint32(18).fork()).join();
-    }
-    for (const v of message.affected) {
-      AffectedLease.encode(v!, writer.uint32(26).fork()).join();
-    }
-    if (message.logRevision !== 0n) {
-      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
-        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
-      }
-      writer.uint32(32).uint64(message.logRevision);
-    }
-    return writer;
-  },
+export const PreviewConflictMapResponse: MessageFns<PreviewConflictMapResponse, "writ.v1.PreviewConflictMapResponse"> =
+  {
+    $type: "writ.v1.PreviewConflictMapResponse" as const,
 
-  decode(input: BinaryReader | Uint8Array, length?: number): PreviewConflictMapResponse {
-    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
-    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
-    if (previousRecursionDepth >= 100) {
-      throw new globalThis.Error("protobuf decode recursion limit exceeded");
-    }
-    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
-    try {
-      const end = length === undefined ? reader.len : reader.pos + length;
+    encode(message: PreviewConflictMapResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+      if (message.accepted !== false) {
+        writer.uint32(8).bool(message.accepted);
+      }
+      for (const v of message.problems) {
+        MapProblem.encode(v!, writer.uint32(18).fork()).join();
+      }
+      for (const v of message.affected) {
+        AffectedLease.encode(v!, writer.uint32(26).fork()).join();
+      }
+      if (message.logRevision !== 0n) {
+        if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+          throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+        }
+        writer.uint32(32).uint64(message.logRevision);
+      }
+      return writer;
+    },
+
+    decode(input: BinaryReader | Uint8Array, length?: number): PreviewConflictMapResponse {
+      const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+      const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+      if (previousRecursionDepth >= 100) {
+        throw new globalThis.Error("protobuf decode recursion limit exceeded");
+      }
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+      try {
+        const end = length === undefined ? reader.len : reader.pos + length;
+        const message = createBasePreviewConflictMapResponse();
+        while (reader.pos < end) {
+          const tag = reader.uint32();
+          switch (tag >>> 3) {
+            case 1: {
+              if (tag !== 8) {
+                break;
+              }
+
+              message.accepted = reader.bool();
+              continue;
+            }
+            case 2: {
+              if (tag !== 18) {
+                break;
+              }
+
+              message.problems.push(MapProblem.decode(reader, reader.uint32()));
+              continue;
+            }
+            case 3: {
+              if (tag !== 26) {
+                break;
+              }
+
+              message.affected.push(AffectedLease.decode(reader, reader.uint32()));
+              continue;
+            }
+            case 4: {
+              if (tag !== 32) {
+                break;
+              }
+
+              message.logRevision = reader.uint64() as bigint;
+              continue;
+            }
+          }
+          if ((tag & 7) === 4 || tag === 0) {
+            break;
+          }
+          reader.skip(tag & 7);
+        }
+        return message;
+      } finally {
+        (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+      }
+    },
+
+    fromJSON(object: any): PreviewConflictMapResponse {
+      return {
+        accepted: isSet(object.accepted) ? globalThis.Boolean(object.accepted) : false,
+        problems: globalThis.Array.isArray(object?.problems)
+          ? object.problems.map((e: any) => MapProblem.fromJSON(e))
+          : [],
+        affected: globalThis.Array.isArray(object?.affected)
+          ? object.affected.map((e: any) => AffectedLease.fromJSON(e))
+          : [],
+        logRevision: isSet(object.logRevision)
+          ? BigInt(object.logRevision)
+          : isSet(object.log_revision)
+          ? BigInt(object.log_revision)
+          : 0n,
+      };
+    },
+
+    toJSON(message: PreviewConflictMapResponse): unknown {
+      const obj: any = {};
+      if (message.accepted !== false) {
+        obj.accepted = message.accepted;
+      }
+      if (message.problems?.length) {
+        obj.problems = message.problems.map((e) => MapProblem.toJSON(e));
+      }
+      if (message.affected?.length) {
+        obj.affected = message.affected.map((e) => AffectedLease.toJSON(e));
+      }
+      if (message.logRevision !== 0n) {
+        obj.logRevision = message.logRevision.toString();
+      }
+      return obj;
+    },
+
+    create(base?: DeepPartial<PreviewConflictMapResponse>): PreviewConflictMapResponse {
+      return PreviewConflictMapResponse.fromPartial(base ?? {});
+    },
+    fromPartial(object: DeepPartial<PreviewConflictMapResponse>): PreviewConflictMapResponse {
       const message = createBasePreviewConflictMapResponse();
-      while (reader.pos < end) {
-        const tag = reader.uint32();
-        switch (tag >>> 3) {
-          case 1: {
-            if (tag !== 8) {
-              break;
-            }
-
-            message.accepted = reader.bool();
-            continue;
-          }
-          case 2: {
-            if (tag !== 18) {
-              break;
-            }
-
-            message.problems.push(MapProblem.decode(reader, reader.uint32()));
-            continue;
-          }
-          case 3: {
-            if (tag !== 26) {
-              break;
-            }
-
-            message.affected.push(AffectedLease.decode(reader, reader.uint32()));
-            continue;
-          }
-          case 4: {
-            if (tag !== 32) {
-              break;
-            }
-
-            message.logRevision = reader.uint64() as bigint;
-            continue;
-          }
-        }
-        if ((tag & 7) === 4 || tag === 0) {
-          break;
-        }
-        reader.skip(tag & 7);
-      }
-      return message;
-    } finally {
-      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
-    }
-  },
-
-  fromJSON(object: any): PreviewConflictMapResponse {
-    return {
-      accepted: isSet(object.accepted) ? globalThis.Boolean(object.accepted) : false,
-      problems: globalThis.Array.isArray(object?.problems)
-        ? object.problems.map((e: any) => MapProblem.fromJSON(e))
-        : [],
-      affected: globalThis.Array.isArray(object?.affected)
-        ? object.affected.map((e: any) => AffectedLease.fromJSON(e))
-        : [],
-      logRevision: isSet(object.logRevision)
+      message.accepted = object.accepted ?? false;
+      message.problems = object.problems?.map((e) => MapProblem.fromPartial(e)) || [];
+      message.affected = object.affected?.map((e) => AffectedLease.fromPartial(e)) || [];
+      message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
         ? BigInt(object.logRevision)
-        : isSet(object.log_revision)
-        ? BigInt(object.log_revision)
-        : 0n,
-    };
-  },
-
-  toJSON(message: PreviewConflictMapResponse): unknown {
-    const obj: any = {};
-    if (message.accepted !== false) {
-      obj.accepted = message.accepted;
-    }
-    if (message.problems?.length) {
-      obj.problems = message.problems.map((e) => MapProblem.toJSON(e));
-    }
-    if (message.affected?.length) {
-      obj.affected = message.affected.map((e) => AffectedLease.toJSON(e));
-    }
-    if (message.logRevision !== 0n) {
-      obj.logRevision = message.logRevision.toString();
-    }
-    return obj;
-  },
-
-  create(base?: DeepPartial<PreviewConflictMapResponse>): PreviewConflictMapResponse {
-    return PreviewConflictMapResponse.fromPartial(base ?? {});
-  },
-  fromPartial(object: DeepPartial<PreviewConflictMapResponse>): PreviewConflictMapResponse {
-    const message = createBasePreviewConflictMapResponse();
-    message.accepted = object.accepted ?? false;
-    message.problems = object.problems?.map((e) => MapProblem.fromPartial(e)) || [];
-    message.affected = object.affected?.map((e) => AffectedLease.fromPartial(e)) || [];
-    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
-      ? BigInt(object.logRevision)
-      : 0n;
-    return message;
-  },
-};
+        : 0n;
+      return message;
+    },
+  };
 
 function createBaseWriteSet(): WriteSet {
   return { entries: [], task: undefined };
 }
 
-export const WriteSet: MessageFns<WriteSet> = {
+export const WriteSet: MessageFns<WriteSet, "writ.v1.WriteSet"> = {
+  $type: "writ.v1.WriteSet" as const,
+
   encode(message: WriteSet, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.entries) {
       WriteSetEntry.encode(v!, writer.uint32(10).fork()).join();
@@ -1727,7 +1776,9 @@ function createBaseExplainConflictRequest(): ExplainConflictRequest {
   return { namespace: "", a: undefined, b: undefined, document: "" };
 }
 
-export const ExplainConflictRequest: MessageFns<ExplainConflictRequest> = {
+export const ExplainConflictRequest: MessageFns<ExplainConflictRequest, "writ.v1.ExplainConflictRequest"> = {
+  $type: "writ.v1.ExplainConflictRequest" as const,
+
   encode(message: ExplainConflictRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1844,7 +1895,9 @@ function createBaseConflictStep(): ConflictStep {
   return { key: "", modeA: "", modeB: "", resourceA: "", resourceB: "", ruleA: "", ruleB: "", message: "" };
 }
 
-export const ConflictStep: MessageFns<ConflictStep> = {
+export const ConflictStep: MessageFns<ConflictStep, "writ.v1.ConflictStep"> = {
+  $type: "writ.v1.ConflictStep" as const,
+
   encode(message: ConflictStep, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.key !== "") {
       writer.uint32(10).string(message.key);
@@ -2049,7 +2102,9 @@ function createBaseExplainConflictResponse(): ExplainConflictResponse {
   return { conflict: false, steps: [], entriesA: [], entriesB: [], refusalA: undefined, refusalB: undefined };
 }
 
-export const ExplainConflictResponse: MessageFns<ExplainConflictResponse> = {
+export const ExplainConflictResponse: MessageFns<ExplainConflictResponse, "writ.v1.ExplainConflictResponse"> = {
+  $type: "writ.v1.ExplainConflictResponse" as const,
+
   encode(message: ExplainConflictResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.conflict !== false) {
       writer.uint32(8).bool(message.conflict);
@@ -2218,7 +2273,12 @@ function createBaseListConflictMapVersionsRequest(): ListConflictMapVersionsRequ
   return { namespace: "", page: undefined };
 }
 
-export const ListConflictMapVersionsRequest: MessageFns<ListConflictMapVersionsRequest> = {
+export const ListConflictMapVersionsRequest: MessageFns<
+  ListConflictMapVersionsRequest,
+  "writ.v1.ListConflictMapVersionsRequest"
+> = {
+  $type: "writ.v1.ListConflictMapVersionsRequest" as const,
+
   encode(message: ListConflictMapVersionsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2305,7 +2365,9 @@ function createBaseConflictMapVersion(): ConflictMapVersion {
   return { version: 0n, author: "", reason: "", createdAt: undefined };
 }
 
-export const ConflictMapVersion: MessageFns<ConflictMapVersion> = {
+export const ConflictMapVersion: MessageFns<ConflictMapVersion, "writ.v1.ConflictMapVersion"> = {
+  $type: "writ.v1.ConflictMapVersion" as const,
+
   encode(message: ConflictMapVersion, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.version !== 0n) {
       if (BigInt.asUintN(64, message.version) !== message.version) {
@@ -2431,7 +2493,12 @@ function createBaseListConflictMapVersionsResponse(): ListConflictMapVersionsRes
   return { versions: [], nextPageToken: "" };
 }
 
-export const ListConflictMapVersionsResponse: MessageFns<ListConflictMapVersionsResponse> = {
+export const ListConflictMapVersionsResponse: MessageFns<
+  ListConflictMapVersionsResponse,
+  "writ.v1.ListConflictMapVersionsResponse"
+> = {
+  $type: "writ.v1.ListConflictMapVersionsResponse" as const,
+
   encode(message: ListConflictMapVersionsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.versions) {
       ConflictMapVersion.encode(v!, writer.uint32(10).fork()).join();
@@ -2522,7 +2589,9 @@ function createBaseResolveResourceRequest(): ResolveResourceRequest {
   return { namespace: "", resource: "" };
 }
 
-export const ResolveResourceRequest: MessageFns<ResolveResourceRequest> = {
+export const ResolveResourceRequest: MessageFns<ResolveResourceRequest, "writ.v1.ResolveResourceRequest"> = {
+  $type: "writ.v1.ResolveResourceRequest" as const,
+
   encode(message: ResolveResourceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2607,7 +2676,9 @@ function createBaseResolveResourceResponse(): ResolveResourceResponse {
   return { resource: "", kind: "", alias: "", actions: [] };
 }
 
-export const ResolveResourceResponse: MessageFns<ResolveResourceResponse> = {
+export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.v1.ResolveResourceResponse"> = {
+  $type: "writ.v1.ResolveResourceResponse" as const,
+
   encode(message: ResolveResourceResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -2724,7 +2795,9 @@ function createBaseGetTaskMatrixRequest(): GetTaskMatrixRequest {
   return { namespace: "", document: "" };
 }
 
-export const GetTaskMatrixRequest: MessageFns<GetTaskMatrixRequest> = {
+export const GetTaskMatrixRequest: MessageFns<GetTaskMatrixRequest, "writ.v1.GetTaskMatrixRequest"> = {
+  $type: "writ.v1.GetTaskMatrixRequest" as const,
+
   encode(message: GetTaskMatrixRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2805,11 +2878,156 @@ export const GetTaskMatrixRequest: MessageFns<GetTaskMatrixRequest> = {
   },
 };
 
-function createBaseTaskPair(): TaskPair {
-  return { taskA: "", taskB: "", canCollide: false, always: false, because: [], inputChanges: [] };
+function createBaseTaskCollision(): TaskCollision {
+  return { resourceA: "", resourceB: "", rules: [], because: "", message: "" };
 }
 
-export const TaskPair: MessageFns<TaskPair> = {
+export const TaskCollision: MessageFns<TaskCollision, "writ.v1.TaskCollision"> = {
+  $type: "writ.v1.TaskCollision" as const,
+
+  encode(message: TaskCollision, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resourceA !== "") {
+      writer.uint32(10).string(message.resourceA);
+    }
+    if (message.resourceB !== "") {
+      writer.uint32(18).string(message.resourceB);
+    }
+    for (const v of message.rules) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.because !== "") {
+      writer.uint32(34).string(message.because);
+    }
+    if (message.message !== "") {
+      writer.uint32(42).string(message.message);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TaskCollision {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTaskCollision();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resourceA = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resourceB = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.rules.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.because = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TaskCollision {
+    return {
+      resourceA: isSet(object.resourceA)
+        ? globalThis.String(object.resourceA)
+        : isSet(object.resource_a)
+        ? globalThis.String(object.resource_a)
+        : "",
+      resourceB: isSet(object.resourceB)
+        ? globalThis.String(object.resourceB)
+        : isSet(object.resource_b)
+        ? globalThis.String(object.resource_b)
+        : "",
+      rules: globalThis.Array.isArray(object?.rules) ? object.rules.map((e: any) => globalThis.String(e)) : [],
+      because: isSet(object.because) ? globalThis.String(object.because) : "",
+      message: isSet(object.message) ? globalThis.String(object.message) : "",
+    };
+  },
+
+  toJSON(message: TaskCollision): unknown {
+    const obj: any = {};
+    if (message.resourceA !== "") {
+      obj.resourceA = message.resourceA;
+    }
+    if (message.resourceB !== "") {
+      obj.resourceB = message.resourceB;
+    }
+    if (message.rules?.length) {
+      obj.rules = message.rules;
+    }
+    if (message.because !== "") {
+      obj.because = message.because;
+    }
+    if (message.message !== "") {
+      obj.message = message.message;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TaskCollision>): TaskCollision {
+    return TaskCollision.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TaskCollision>): TaskCollision {
+    const message = createBaseTaskCollision();
+    message.resourceA = object.resourceA ?? "";
+    message.resourceB = object.resourceB ?? "";
+    message.rules = object.rules?.map((e) => e) || [];
+    message.because = object.because ?? "";
+    message.message = object.message ?? "";
+    return message;
+  },
+};
+
+function createBaseTaskPair(): TaskPair {
+  return { taskA: "", taskB: "", canCollide: false, always: false, because: [], inputChanges: [], collisions: [] };
+}
+
+export const TaskPair: MessageFns<TaskPair, "writ.v1.TaskPair"> = {
+  $type: "writ.v1.TaskPair" as const,
+
   encode(message: TaskPair, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.taskA !== "") {
       writer.uint32(10).string(message.taskA);
@@ -2828,6 +3046,9 @@ export const TaskPair: MessageFns<TaskPair> = {
     }
     for (const v of message.inputChanges) {
       writer.uint32(50).string(v!);
+    }
+    for (const v of message.collisions) {
+      TaskCollision.encode(v!, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -2893,6 +3114,14 @@ export const TaskPair: MessageFns<TaskPair> = {
             message.inputChanges.push(reader.string());
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.collisions.push(TaskCollision.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2929,6 +3158,9 @@ export const TaskPair: MessageFns<TaskPair> = {
         : globalThis.Array.isArray(object?.input_changes)
         ? object.input_changes.map((e: any) => globalThis.String(e))
         : [],
+      collisions: globalThis.Array.isArray(object?.collisions)
+        ? object.collisions.map((e: any) => TaskCollision.fromJSON(e))
+        : [],
     };
   },
 
@@ -2952,6 +3184,9 @@ export const TaskPair: MessageFns<TaskPair> = {
     if (message.inputChanges?.length) {
       obj.inputChanges = message.inputChanges;
     }
+    if (message.collisions?.length) {
+      obj.collisions = message.collisions.map((e) => TaskCollision.toJSON(e));
+    }
     return obj;
   },
 
@@ -2966,6 +3201,7 @@ export const TaskPair: MessageFns<TaskPair> = {
     message.always = object.always ?? false;
     message.because = object.because?.map((e) => e) || [];
     message.inputChanges = object.inputChanges?.map((e) => e) || [];
+    message.collisions = object.collisions?.map((e) => TaskCollision.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2974,7 +3210,9 @@ function createBaseGetTaskMatrixResponse(): GetTaskMatrixResponse {
   return { pairs: [] };
 }
 
-export const GetTaskMatrixResponse: MessageFns<GetTaskMatrixResponse> = {
+export const GetTaskMatrixResponse: MessageFns<GetTaskMatrixResponse, "writ.v1.GetTaskMatrixResponse"> = {
+  $type: "writ.v1.GetTaskMatrixResponse" as const,
+
   encode(message: GetTaskMatrixResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.pairs) {
       TaskPair.encode(v!, writer.uint32(10).fork()).join();
@@ -3041,7 +3279,12 @@ function createBaseListUnmatchedResourcesRequest(): ListUnmatchedResourcesReques
   return { namespace: "", page: undefined };
 }
 
-export const ListUnmatchedResourcesRequest: MessageFns<ListUnmatchedResourcesRequest> = {
+export const ListUnmatchedResourcesRequest: MessageFns<
+  ListUnmatchedResourcesRequest,
+  "writ.v1.ListUnmatchedResourcesRequest"
+> = {
+  $type: "writ.v1.ListUnmatchedResourcesRequest" as const,
+
   encode(message: ListUnmatchedResourcesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -3128,7 +3371,9 @@ function createBaseUnmatchedResource(): UnmatchedResource {
   return { resource: "", times: 0n, lastSeenAt: undefined };
 }
 
-export const UnmatchedResource: MessageFns<UnmatchedResource> = {
+export const UnmatchedResource: MessageFns<UnmatchedResource, "writ.v1.UnmatchedResource"> = {
+  $type: "writ.v1.UnmatchedResource" as const,
+
   encode(message: UnmatchedResource, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -3238,7 +3483,12 @@ function createBaseListUnmatchedResourcesResponse(): ListUnmatchedResourcesRespo
   return { resources: [], nextPageToken: "" };
 }
 
-export const ListUnmatchedResourcesResponse: MessageFns<ListUnmatchedResourcesResponse> = {
+export const ListUnmatchedResourcesResponse: MessageFns<
+  ListUnmatchedResourcesResponse,
+  "writ.v1.ListUnmatchedResourcesResponse"
+> = {
+  $type: "writ.v1.ListUnmatchedResourcesResponse" as const,
+
   encode(message: ListUnmatchedResourcesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.resources) {
       UnmatchedResource.encode(v!, writer.uint32(10).fork()).join();
@@ -3671,7 +3921,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

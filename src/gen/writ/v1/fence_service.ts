@@ -272,7 +272,9 @@ function createBaseProtectedWrite(): ProtectedWrite {
   return { resource: "", action: "", fencingToken: 0n, observedVersion: undefined };
 }
 
-export const ProtectedWrite: MessageFns<ProtectedWrite> = {
+export const ProtectedWrite: MessageFns<ProtectedWrite, "writ.v1.ProtectedWrite"> = {
+  $type: "writ.v1.ProtectedWrite" as const,
+
   encode(message: ProtectedWrite, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -402,7 +404,9 @@ function createBaseCheckFenceRequest(): CheckFenceRequest {
   return { namespace: "", leaseId: "", presenterRunId: "", writes: [], requestId: "" };
 }
 
-export const CheckFenceRequest: MessageFns<CheckFenceRequest> = {
+export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenceRequest"> = {
+  $type: "writ.v1.CheckFenceRequest" as const,
+
   encode(message: CheckFenceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -547,7 +551,9 @@ function createBaseWriteVerdict(): WriteVerdict {
   return { allowed: false, reason: 0, message: "", observedOnly: false };
 }
 
-export const WriteVerdict: MessageFns<WriteVerdict> = {
+export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
+  $type: "writ.v1.WriteVerdict" as const,
+
   encode(message: WriteVerdict, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.allowed !== false) {
       writer.uint32(8).bool(message.allowed);
@@ -668,7 +674,9 @@ function createBaseCheckFenceResponse(): CheckFenceResponse {
   return { allowed: false, results: [], logRevision: 0n, validFor: undefined };
 }
 
-export const CheckFenceResponse: MessageFns<CheckFenceResponse> = {
+export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFenceResponse"> = {
+  $type: "writ.v1.CheckFenceResponse" as const,
+
   encode(message: CheckFenceResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.allowed !== false) {
       writer.uint32(8).bool(message.allowed);
@@ -877,7 +885,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

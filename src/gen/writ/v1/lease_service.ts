@@ -355,11 +355,48 @@ export interface PreviewWriteSetResponse {
   logRevision: bigint;
 }
 
+/** Asks who stands in the way of a write to a resource. */
+export interface FindBlockersRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** A path or an alias. Required. */
+  resource: string;
+}
+
+/** A rule of the conflict map by which a write to one resource can meet a write to another. */
+export interface RuleAbout {
+  /** Its name, such as `conflicts[0]`. */
+  rule: string;
+  /** The other resource; what the first one does not bind stays a capture, `{name}`. */
+  resource: string;
+  /** What the rule says, in words. */
+  message: string;
+}
+
+/** Who stands in the way of a write to a resource, and by which rules others can. */
+export interface FindBlockersResponse {
+  /** The resource's path. */
+  resource: string;
+  /**
+   * Whom a run would meet that wanted the resource alone, with everything below it: holders by
+   * resource, then the queue in its order; at most 256.
+   */
+  blockers: Blocker[];
+  /** True: there are more than are told. */
+  more: boolean;
+  /** Rules that tie the resource to others; at most 64. */
+  rules: RuleAbout[];
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
 function createBaseTaskCall(): TaskCall {
   return { name: "", parameters: {} };
 }
 
-export const TaskCall: MessageFns<TaskCall> = {
+export const TaskCall: MessageFns<TaskCall, "writ.v1.TaskCall"> = {
+  $type: "writ.v1.TaskCall" as const,
+
   encode(message: TaskCall, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
@@ -474,7 +511,9 @@ function createBaseTaskCall_ParametersEntry(): TaskCall_ParametersEntry {
   return { key: "", value: "" };
 }
 
-export const TaskCall_ParametersEntry: MessageFns<TaskCall_ParametersEntry> = {
+export const TaskCall_ParametersEntry: MessageFns<TaskCall_ParametersEntry, "writ.v1.TaskCall.ParametersEntry"> = {
+  $type: "writ.v1.TaskCall.ParametersEntry" as const,
+
   encode(message: TaskCall_ParametersEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.key !== "") {
       writer.uint32(10).string(message.key);
@@ -570,7 +609,9 @@ function createBaseAcquireWriteSetRequest(): AcquireWriteSetRequest {
   };
 }
 
-export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
+export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1.AcquireWriteSetRequest"> = {
+  $type: "writ.v1.AcquireWriteSetRequest" as const,
+
   encode(message: AcquireWriteSetRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -801,7 +842,9 @@ function createBaseWaitingPlace(): WaitingPlace {
   return { requestId: "", place: 0, waitsFor: [], callAgainWithin: undefined, waitsUntil: undefined };
 }
 
-export const WaitingPlace: MessageFns<WaitingPlace> = {
+export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
+  $type: "writ.v1.WaitingPlace" as const,
+
   encode(message: WaitingPlace, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.requestId !== "") {
       writer.uint32(10).string(message.requestId);
@@ -954,7 +997,9 @@ function createBaseAcquireWriteSetResponse(): AcquireWriteSetResponse {
   return { outcome: undefined, logRevision: 0n };
 }
 
-export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
+export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.v1.AcquireWriteSetResponse"> = {
+  $type: "writ.v1.AcquireWriteSetResponse" as const,
+
   encode(message: AcquireWriteSetResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     switch (message.outcome?.$case) {
       case "lease":
@@ -1101,7 +1146,9 @@ function createBaseRenewal(): Renewal {
   return { leaseId: "", ttl: undefined, progressMarker: undefined };
 }
 
-export const Renewal: MessageFns<Renewal> = {
+export const Renewal: MessageFns<Renewal, "writ.v1.Renewal"> = {
+  $type: "writ.v1.Renewal" as const,
+
   encode(message: Renewal, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.leaseId !== "") {
       writer.uint32(10).string(message.leaseId);
@@ -1210,7 +1257,9 @@ function createBaseRenewLeasesRequest(): RenewLeasesRequest {
   return { namespace: "", runId: "", renewals: [] };
 }
 
-export const RenewLeasesRequest: MessageFns<RenewLeasesRequest> = {
+export const RenewLeasesRequest: MessageFns<RenewLeasesRequest, "writ.v1.RenewLeasesRequest"> = {
+  $type: "writ.v1.RenewLeasesRequest" as const,
+
   encode(message: RenewLeasesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1315,7 +1364,9 @@ function createBaseRenewalResult(): RenewalResult {
   return { leaseId: "", outcome: undefined };
 }
 
-export const RenewalResult: MessageFns<RenewalResult> = {
+export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> = {
+  $type: "writ.v1.RenewalResult" as const,
+
   encode(message: RenewalResult, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.leaseId !== "") {
       writer.uint32(10).string(message.leaseId);
@@ -1436,7 +1487,9 @@ function createBaseRenewLeasesResponse(): RenewLeasesResponse {
   return { results: [], logRevision: 0n };
 }
 
-export const RenewLeasesResponse: MessageFns<RenewLeasesResponse> = {
+export const RenewLeasesResponse: MessageFns<RenewLeasesResponse, "writ.v1.RenewLeasesResponse"> = {
+  $type: "writ.v1.RenewLeasesResponse" as const,
+
   encode(message: RenewLeasesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.results) {
       RenewalResult.encode(v!, writer.uint32(10).fork()).join();
@@ -1532,7 +1585,9 @@ function createBaseReleaseLeaseRequest(): ReleaseLeaseRequest {
   return { namespace: "", runId: "", lease: undefined };
 }
 
-export const ReleaseLeaseRequest: MessageFns<ReleaseLeaseRequest> = {
+export const ReleaseLeaseRequest: MessageFns<ReleaseLeaseRequest, "writ.v1.ReleaseLeaseRequest"> = {
+  $type: "writ.v1.ReleaseLeaseRequest" as const,
+
   encode(message: ReleaseLeaseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1673,7 +1728,9 @@ function createBaseReleaseLeaseResponse(): ReleaseLeaseResponse {
   return { outcome: 0, endReason: 0, effectiveAt: undefined, logRevision: 0n };
 }
 
-export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse> = {
+export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.ReleaseLeaseResponse"> = {
+  $type: "writ.v1.ReleaseLeaseResponse" as const,
+
   encode(message: ReleaseLeaseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.outcome !== 0) {
       writer.uint32(8).int32(message.outcome);
@@ -1809,7 +1866,9 @@ function createBaseRevokeLeaseRequest(): RevokeLeaseRequest {
   return { namespace: "", leaseId: "", reason: "" };
 }
 
-export const RevokeLeaseRequest: MessageFns<RevokeLeaseRequest> = {
+export const RevokeLeaseRequest: MessageFns<RevokeLeaseRequest, "writ.v1.RevokeLeaseRequest"> = {
+  $type: "writ.v1.RevokeLeaseRequest" as const,
+
   encode(message: RevokeLeaseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1914,7 +1973,9 @@ function createBaseOpenWrite(): OpenWrite {
   return { resource: "", action: "", leaseId: "", requestId: "", admittedAt: undefined };
 }
 
-export const OpenWrite: MessageFns<OpenWrite> = {
+export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
+  $type: "writ.v1.OpenWrite" as const,
+
   encode(message: OpenWrite, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -2061,7 +2122,9 @@ function createBaseRevokeLeaseResponse(): RevokeLeaseResponse {
   return { effectiveAt: undefined, openWrites: [], logRevision: 0n, endReason: 0 };
 }
 
-export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse> = {
+export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse, "writ.v1.RevokeLeaseResponse"> = {
+  $type: "writ.v1.RevokeLeaseResponse" as const,
+
   encode(message: RevokeLeaseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.effectiveAt !== undefined) {
       Timestamp.encode(message.effectiveAt, writer.uint32(10).fork()).join();
@@ -2201,7 +2264,9 @@ function createBaseGetLeaseRequest(): GetLeaseRequest {
   return { namespace: "", leaseId: "" };
 }
 
-export const GetLeaseRequest: MessageFns<GetLeaseRequest> = {
+export const GetLeaseRequest: MessageFns<GetLeaseRequest, "writ.v1.GetLeaseRequest"> = {
+  $type: "writ.v1.GetLeaseRequest" as const,
+
   encode(message: GetLeaseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2290,7 +2355,9 @@ function createBaseGetLeaseResponse(): GetLeaseResponse {
   return { lease: undefined, logRevision: 0n };
 }
 
-export const GetLeaseResponse: MessageFns<GetLeaseResponse> = {
+export const GetLeaseResponse: MessageFns<GetLeaseResponse, "writ.v1.GetLeaseResponse"> = {
+  $type: "writ.v1.GetLeaseResponse" as const,
+
   encode(message: GetLeaseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.lease !== undefined) {
       Lease.encode(message.lease, writer.uint32(10).fork()).join();
@@ -2384,7 +2451,9 @@ function createBaseListLeasesRequest(): ListLeasesRequest {
   return { namespace: "", runId: "", resource: "", states: [], page: undefined };
 }
 
-export const ListLeasesRequest: MessageFns<ListLeasesRequest> = {
+export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLeasesRequest"> = {
+  $type: "writ.v1.ListLeasesRequest" as const,
+
   encode(message: ListLeasesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2537,7 +2606,9 @@ function createBaseListLeasesResponse(): ListLeasesResponse {
   return { leases: [], nextPageToken: "", logRevision: 0n };
 }
 
-export const ListLeasesResponse: MessageFns<ListLeasesResponse> = {
+export const ListLeasesResponse: MessageFns<ListLeasesResponse, "writ.v1.ListLeasesResponse"> = {
+  $type: "writ.v1.ListLeasesResponse" as const,
+
   encode(message: ListLeasesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.leases) {
       Lease.encode(v!, writer.uint32(10).fork()).join();
@@ -2651,7 +2722,9 @@ function createBasePreviewWriteSetRequest(): PreviewWriteSetRequest {
   return { request: undefined };
 }
 
-export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest> = {
+export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1.PreviewWriteSetRequest"> = {
+  $type: "writ.v1.PreviewWriteSetRequest" as const,
+
   encode(message: PreviewWriteSetRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.request !== undefined) {
       AcquireWriteSetRequest.encode(message.request, writer.uint32(10).fork()).join();
@@ -2720,7 +2793,9 @@ function createBasePreviewWriteSetResponse(): PreviewWriteSetResponse {
   return { outcome: undefined, logRevision: 0n };
 }
 
-export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse> = {
+export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.v1.PreviewWriteSetResponse"> = {
+  $type: "writ.v1.PreviewWriteSetResponse" as const,
+
   encode(message: PreviewWriteSetResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     switch (message.outcome?.$case) {
       case "lease":
@@ -2842,6 +2917,340 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse> = {
   },
 };
 
+function createBaseFindBlockersRequest(): FindBlockersRequest {
+  return { namespace: "", resource: "" };
+}
+
+export const FindBlockersRequest: MessageFns<FindBlockersRequest, "writ.v1.FindBlockersRequest"> = {
+  $type: "writ.v1.FindBlockersRequest" as const,
+
+  encode(message: FindBlockersRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindBlockersRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindBlockersRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindBlockersRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+    };
+  },
+
+  toJSON(message: FindBlockersRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FindBlockersRequest>): FindBlockersRequest {
+    return FindBlockersRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FindBlockersRequest>): FindBlockersRequest {
+    const message = createBaseFindBlockersRequest();
+    message.namespace = object.namespace ?? "";
+    message.resource = object.resource ?? "";
+    return message;
+  },
+};
+
+function createBaseRuleAbout(): RuleAbout {
+  return { rule: "", resource: "", message: "" };
+}
+
+export const RuleAbout: MessageFns<RuleAbout, "writ.v1.RuleAbout"> = {
+  $type: "writ.v1.RuleAbout" as const,
+
+  encode(message: RuleAbout, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.rule !== "") {
+      writer.uint32(10).string(message.rule);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    if (message.message !== "") {
+      writer.uint32(26).string(message.message);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RuleAbout {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRuleAbout();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.rule = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RuleAbout {
+    return {
+      rule: isSet(object.rule) ? globalThis.String(object.rule) : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      message: isSet(object.message) ? globalThis.String(object.message) : "",
+    };
+  },
+
+  toJSON(message: RuleAbout): unknown {
+    const obj: any = {};
+    if (message.rule !== "") {
+      obj.rule = message.rule;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.message !== "") {
+      obj.message = message.message;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<RuleAbout>): RuleAbout {
+    return RuleAbout.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RuleAbout>): RuleAbout {
+    const message = createBaseRuleAbout();
+    message.rule = object.rule ?? "";
+    message.resource = object.resource ?? "";
+    message.message = object.message ?? "";
+    return message;
+  },
+};
+
+function createBaseFindBlockersResponse(): FindBlockersResponse {
+  return { resource: "", blockers: [], more: false, rules: [], logRevision: 0n };
+}
+
+export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.FindBlockersResponse"> = {
+  $type: "writ.v1.FindBlockersResponse" as const,
+
+  encode(message: FindBlockersResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    for (const v of message.blockers) {
+      Blocker.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.more !== false) {
+      writer.uint32(24).bool(message.more);
+    }
+    for (const v of message.rules) {
+      RuleAbout.encode(v!, writer.uint32(34).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindBlockersResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindBlockersResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.blockers.push(Blocker.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.more = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.rules.push(RuleAbout.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindBlockersResponse {
+    return {
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      blockers: globalThis.Array.isArray(object?.blockers) ? object.blockers.map((e: any) => Blocker.fromJSON(e)) : [],
+      more: isSet(object.more) ? globalThis.Boolean(object.more) : false,
+      rules: globalThis.Array.isArray(object?.rules) ? object.rules.map((e: any) => RuleAbout.fromJSON(e)) : [],
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: FindBlockersResponse): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.blockers?.length) {
+      obj.blockers = message.blockers.map((e) => Blocker.toJSON(e));
+    }
+    if (message.more !== false) {
+      obj.more = message.more;
+    }
+    if (message.rules?.length) {
+      obj.rules = message.rules.map((e) => RuleAbout.toJSON(e));
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FindBlockersResponse>): FindBlockersResponse {
+    return FindBlockersResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FindBlockersResponse>): FindBlockersResponse {
+    const message = createBaseFindBlockersResponse();
+    message.resource = object.resource ?? "";
+    message.blockers = object.blockers?.map((e) => Blocker.fromPartial(e)) || [];
+    message.more = object.more ?? false;
+    message.rules = object.rules?.map((e) => RuleAbout.fromPartial(e)) || [];
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
 /** Grants, renews and ends leases on write sets. */
 export type LeaseServiceService = typeof LeaseServiceService;
 export const LeaseServiceService = {
@@ -2933,6 +3342,20 @@ export const LeaseServiceService = {
       Buffer.from(PreviewWriteSetResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): PreviewWriteSetResponse => PreviewWriteSetResponse.decode(value),
   },
+  /**
+   * Says who holds, or waits for, what a write to a resource would meet, by its id or by a rule of
+   * the conflict map on another one, and which rules there are. Roles: runner, operator, admin, auditor.
+   */
+  findBlockers: {
+    path: "/writ.v1.LeaseService/FindBlockers" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: FindBlockersRequest): Buffer => Buffer.from(FindBlockersRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): FindBlockersRequest => FindBlockersRequest.decode(value),
+    responseSerialize: (value: FindBlockersResponse): Buffer =>
+      Buffer.from(FindBlockersResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FindBlockersResponse => FindBlockersResponse.decode(value),
+  },
 } as const;
 
 export interface LeaseServiceServer extends UntypedServiceImplementation {
@@ -2963,6 +3386,11 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   listLeases: handleUnaryCall<ListLeasesRequest, ListLeasesResponse>;
   /** Decides a request as AcquireWriteSet would, and grants nothing. Role: runner, operator, admin. */
   previewWriteSet: handleUnaryCall<PreviewWriteSetRequest, PreviewWriteSetResponse>;
+  /**
+   * Says who holds, or waits for, what a write to a resource would meet, by its id or by a rule of
+   * the conflict map on another one, and which rules there are. Roles: runner, operator, admin, auditor.
+   */
+  findBlockers: handleUnaryCall<FindBlockersRequest, FindBlockersResponse>;
 }
 
 export interface LeaseServiceClient extends Client {
@@ -3091,6 +3519,25 @@ export interface LeaseServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: PreviewWriteSetResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Says who holds, or waits for, what a write to a resource would meet, by its id or by a rule of
+   * the conflict map on another one, and which rules there are. Roles: runner, operator, admin, auditor.
+   */
+  findBlockers(
+    request: FindBlockersRequest,
+    callback: (error: ServiceError | null, response: FindBlockersResponse) => void,
+  ): ClientUnaryCall;
+  findBlockers(
+    request: FindBlockersRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: FindBlockersResponse) => void,
+  ): ClientUnaryCall;
+  findBlockers(
+    request: FindBlockersRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: FindBlockersResponse) => void,
+  ): ClientUnaryCall;
 }
 
 export const LeaseServiceClient = makeGenericClientConstructor(
@@ -3152,7 +3599,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

@@ -95,7 +95,9 @@ function createBaseNamespace(): Namespace {
   };
 }
 
-export const Namespace: MessageFns<Namespace> = {
+export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
+  $type: "writ.v1.Namespace" as const,
+
   encode(message: Namespace, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
@@ -296,7 +298,9 @@ function createBaseCreateNamespaceRequest(): CreateNamespaceRequest {
   return { name: "" };
 }
 
-export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest> = {
+export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1.CreateNamespaceRequest"> = {
+  $type: "writ.v1.CreateNamespaceRequest" as const,
+
   encode(message: CreateNamespaceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
@@ -363,7 +367,9 @@ function createBaseCreateNamespaceResponse(): CreateNamespaceResponse {
   return { namespace: undefined, created: false };
 }
 
-export const CreateNamespaceResponse: MessageFns<CreateNamespaceResponse> = {
+export const CreateNamespaceResponse: MessageFns<CreateNamespaceResponse, "writ.v1.CreateNamespaceResponse"> = {
+  $type: "writ.v1.CreateNamespaceResponse" as const,
+
   encode(message: CreateNamespaceResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== undefined) {
       Namespace.encode(message.namespace, writer.uint32(10).fork()).join();
@@ -450,7 +456,9 @@ function createBaseGetNamespaceRequest(): GetNamespaceRequest {
   return { name: "" };
 }
 
-export const GetNamespaceRequest: MessageFns<GetNamespaceRequest> = {
+export const GetNamespaceRequest: MessageFns<GetNamespaceRequest, "writ.v1.GetNamespaceRequest"> = {
+  $type: "writ.v1.GetNamespaceRequest" as const,
+
   encode(message: GetNamespaceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
@@ -517,7 +525,9 @@ function createBaseGetNamespaceResponse(): GetNamespaceResponse {
   return { namespace: undefined };
 }
 
-export const GetNamespaceResponse: MessageFns<GetNamespaceResponse> = {
+export const GetNamespaceResponse: MessageFns<GetNamespaceResponse, "writ.v1.GetNamespaceResponse"> = {
+  $type: "writ.v1.GetNamespaceResponse" as const,
+
   encode(message: GetNamespaceResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== undefined) {
       Namespace.encode(message.namespace, writer.uint32(10).fork()).join();
@@ -586,7 +596,9 @@ function createBaseListNamespacesRequest(): ListNamespacesRequest {
   return { page: undefined };
 }
 
-export const ListNamespacesRequest: MessageFns<ListNamespacesRequest> = {
+export const ListNamespacesRequest: MessageFns<ListNamespacesRequest, "writ.v1.ListNamespacesRequest"> = {
+  $type: "writ.v1.ListNamespacesRequest" as const,
+
   encode(message: ListNamespacesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.page !== undefined) {
       PageRequest.encode(message.page, writer.uint32(10).fork()).join();
@@ -655,7 +667,9 @@ function createBaseListNamespacesResponse(): ListNamespacesResponse {
   return { namespaces: [], nextPageToken: "" };
 }
 
-export const ListNamespacesResponse: MessageFns<ListNamespacesResponse> = {
+export const ListNamespacesResponse: MessageFns<ListNamespacesResponse, "writ.v1.ListNamespacesResponse"> = {
+  $type: "writ.v1.ListNamespacesResponse" as const,
+
   encode(message: ListNamespacesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.namespaces) {
       Namespace.encode(v!, writer.uint32(10).fork()).join();
@@ -897,7 +911,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

@@ -308,7 +308,9 @@ function createBaseAllowance(): Allowance {
   return { pattern: "", actions: [] };
 }
 
-export const Allowance: MessageFns<Allowance> = {
+export const Allowance: MessageFns<Allowance, "writ.v1.Allowance"> = {
+  $type: "writ.v1.Allowance" as const,
+
   encode(message: Allowance, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.pattern !== "") {
       writer.uint32(10).string(message.pattern);
@@ -411,7 +413,9 @@ function createBaseRun(): Run {
   };
 }
 
-export const Run: MessageFns<Run> = {
+export const Run: MessageFns<Run, "writ.v1.Run"> = {
+  $type: "writ.v1.Run" as const,
+
   encode(message: Run, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.runId !== "") {
       writer.uint32(10).string(message.runId);
@@ -797,7 +801,9 @@ function createBaseCreateRunRequest(): CreateRunRequest {
   };
 }
 
-export const CreateRunRequest: MessageFns<CreateRunRequest> = {
+export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRequest"> = {
+  $type: "writ.v1.CreateRunRequest" as const,
+
   encode(message: CreateRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -994,7 +1000,9 @@ function createBaseCreateRunResponse(): CreateRunResponse {
   return { run: undefined, logRevision: 0n };
 }
 
-export const CreateRunResponse: MessageFns<CreateRunResponse> = {
+export const CreateRunResponse: MessageFns<CreateRunResponse, "writ.v1.CreateRunResponse"> = {
+  $type: "writ.v1.CreateRunResponse" as const,
+
   encode(message: CreateRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.run !== undefined) {
       Run.encode(message.run, writer.uint32(10).fork()).join();
@@ -1088,7 +1096,9 @@ function createBaseGetRunRequest(): GetRunRequest {
   return { namespace: "", runId: "" };
 }
 
-export const GetRunRequest: MessageFns<GetRunRequest> = {
+export const GetRunRequest: MessageFns<GetRunRequest, "writ.v1.GetRunRequest"> = {
+  $type: "writ.v1.GetRunRequest" as const,
+
   encode(message: GetRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1177,7 +1187,9 @@ function createBaseGetRunResponse(): GetRunResponse {
   return { run: undefined, logRevision: 0n };
 }
 
-export const GetRunResponse: MessageFns<GetRunResponse> = {
+export const GetRunResponse: MessageFns<GetRunResponse, "writ.v1.GetRunResponse"> = {
+  $type: "writ.v1.GetRunResponse" as const,
+
   encode(message: GetRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.run !== undefined) {
       Run.encode(message.run, writer.uint32(10).fork()).join();
@@ -1271,7 +1283,9 @@ function createBaseListRunsRequest(): ListRunsRequest {
   return { namespace: "", states: [], page: undefined };
 }
 
-export const ListRunsRequest: MessageFns<ListRunsRequest> = {
+export const ListRunsRequest: MessageFns<ListRunsRequest, "writ.v1.ListRunsRequest"> = {
+  $type: "writ.v1.ListRunsRequest" as const,
+
   encode(message: ListRunsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1388,7 +1402,9 @@ function createBaseListRunsResponse(): ListRunsResponse {
   return { runs: [], nextPageToken: "", logRevision: 0n };
 }
 
-export const ListRunsResponse: MessageFns<ListRunsResponse> = {
+export const ListRunsResponse: MessageFns<ListRunsResponse, "writ.v1.ListRunsResponse"> = {
+  $type: "writ.v1.ListRunsResponse" as const,
+
   encode(message: ListRunsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.runs) {
       Run.encode(v!, writer.uint32(10).fork()).join();
@@ -1502,7 +1518,9 @@ function createBaseUpdateRunStateRequest(): UpdateRunStateRequest {
   return { namespace: "", runId: "", state: 0, reason: "", idempotencyKey: "" };
 }
 
-export const UpdateRunStateRequest: MessageFns<UpdateRunStateRequest> = {
+export const UpdateRunStateRequest: MessageFns<UpdateRunStateRequest, "writ.v1.UpdateRunStateRequest"> = {
+  $type: "writ.v1.UpdateRunStateRequest" as const,
+
   encode(message: UpdateRunStateRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1643,7 +1661,9 @@ function createBaseUpdateRunStateResponse(): UpdateRunStateResponse {
   return { run: undefined, logRevision: 0n };
 }
 
-export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse> = {
+export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1.UpdateRunStateResponse"> = {
+  $type: "writ.v1.UpdateRunStateResponse" as const,
+
   encode(message: UpdateRunStateResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.run !== undefined) {
       Run.encode(message.run, writer.uint32(10).fork()).join();
@@ -1737,7 +1757,9 @@ function createBaseStopRunRequest(): StopRunRequest {
   return { namespace: "", runId: "", reason: "" };
 }
 
-export const StopRunRequest: MessageFns<StopRunRequest> = {
+export const StopRunRequest: MessageFns<StopRunRequest, "writ.v1.StopRunRequest"> = {
+  $type: "writ.v1.StopRunRequest" as const,
+
   encode(message: StopRunRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -1842,7 +1864,9 @@ function createBaseStopRunResponse(): StopRunResponse {
   return { effectiveAt: undefined, openWrites: [], logRevision: 0n, run: undefined };
 }
 
-export const StopRunResponse: MessageFns<StopRunResponse> = {
+export const StopRunResponse: MessageFns<StopRunResponse, "writ.v1.StopRunResponse"> = {
+  $type: "writ.v1.StopRunResponse" as const,
+
   encode(message: StopRunResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.effectiveAt !== undefined) {
       Timestamp.encode(message.effectiveAt, writer.uint32(10).fork()).join();
@@ -1978,7 +2002,9 @@ function createBaseStopRunsRequest(): StopRunsRequest {
   return { namespace: "", principal: "", resource: "", all: false, reason: "", idempotencyKey: "" };
 }
 
-export const StopRunsRequest: MessageFns<StopRunsRequest> = {
+export const StopRunsRequest: MessageFns<StopRunsRequest, "writ.v1.StopRunsRequest"> = {
+  $type: "writ.v1.StopRunsRequest" as const,
+
   encode(message: StopRunsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
@@ -2131,7 +2157,9 @@ function createBaseStopRunsResponse(): StopRunsResponse {
   return { runs: [], effectiveAt: undefined, logRevision: 0n };
 }
 
-export const StopRunsResponse: MessageFns<StopRunsResponse> = {
+export const StopRunsResponse: MessageFns<StopRunsResponse, "writ.v1.StopRunsResponse"> = {
+  $type: "writ.v1.StopRunsResponse" as const,
+
   encode(message: StopRunsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     for (const v of message.runs) {
       Run.encode(v!, writer.uint32(10).fork()).join();
@@ -2506,7 +2534,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

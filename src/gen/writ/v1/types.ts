@@ -598,7 +598,9 @@ function createBaseWriteSetEntry(): WriteSetEntry {
   return { resource: "", access: 0, scope: 0, actions: [], observedVersion: undefined };
 }
 
-export const WriteSetEntry: MessageFns<WriteSetEntry> = {
+export const WriteSetEntry: MessageFns<WriteSetEntry, "writ.v1.WriteSetEntry"> = {
+  $type: "writ.v1.WriteSetEntry" as const,
+
   encode(message: WriteSetEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -745,7 +747,9 @@ function createBaseLeaseEntry(): LeaseEntry {
   };
 }
 
-export const LeaseEntry: MessageFns<LeaseEntry> = {
+export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
+  $type: "writ.v1.LeaseEntry" as const,
+
   encode(message: LeaseEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.resource !== "") {
       writer.uint32(10).string(message.resource);
@@ -977,7 +981,9 @@ function createBaseLease(): Lease {
   };
 }
 
-export const Lease: MessageFns<Lease> = {
+export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
+  $type: "writ.v1.Lease" as const,
+
   encode(message: Lease, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.leaseId !== "") {
       writer.uint32(10).string(message.leaseId);
@@ -1299,7 +1305,9 @@ function createBaseBlocker(): Blocker {
   };
 }
 
-export const Blocker: MessageFns<Blocker> = {
+export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
+  $type: "writ.v1.Blocker" as const,
+
   encode(message: Blocker, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.blockerRef !== "") {
       writer.uint32(10).string(message.blockerRef);
@@ -1566,7 +1574,9 @@ function createBaseResolution(): Resolution {
   return { action: "", who: "", retryable: false };
 }
 
-export const Resolution: MessageFns<Resolution> = {
+export const Resolution: MessageFns<Resolution, "writ.v1.Resolution"> = {
+  $type: "writ.v1.Resolution" as const,
+
   encode(message: Resolution, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.action !== "") {
       writer.uint32(10).string(message.action);
@@ -1676,7 +1686,9 @@ function createBaseRefusal(): Refusal {
   };
 }
 
-export const Refusal: MessageFns<Refusal> = {
+export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
+  $type: "writ.v1.Refusal" as const,
+
   encode(message: Refusal, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.kind !== 0) {
       writer.uint32(8).int32(message.kind);
@@ -1867,7 +1879,9 @@ function createBasePageRequest(): PageRequest {
   return { pageSize: 0, pageToken: "" };
 }
 
-export const PageRequest: MessageFns<PageRequest> = {
+export const PageRequest: MessageFns<PageRequest, "writ.v1.PageRequest"> = {
+  $type: "writ.v1.PageRequest" as const,
+
   encode(message: PageRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.pageSize !== 0) {
       writer.uint32(8).uint32(message.pageSize);
@@ -2002,7 +2016,8 @@ function isSet(value: any): boolean {
   return value !== null && value !== undefined;
 }
 
-interface MessageFns<T> {
+interface MessageFns<T, V extends string> {
+  readonly $type: V;
   encode(message: T, writer?: BinaryWriter): BinaryWriter;
   decode(input: BinaryReader | Uint8Array, length?: number): T;
   fromJSON(object: any): T;

@@ -1,0 +1,29 @@
+import { findBlockers as findOn } from '../domain/blockers.js';
+import { resolveResource, rulesAbout } from '../domain/conflict-map/index.js';
+import { invalidArgument } from '../domain/fault.js';
+import type { At, CallContext, FoundBlockers } from './api.js';
+import { type Deps, engineOf } from './deps.js';
+import { FieldChecks } from './fields.js';
+
+/** Blockers told in one answer. */
+const MAX_BLOCKERS = 256;
+
+/** FindBlockers: at one revision, by id and by the rules of the current map; who may see which run is decided by the transport. */
+export async function findBlockers(
+  deps: Deps,
+  context: CallContext,
+  input: { resource: string },
+): Promise<At<FoundBlockers>> {
+  const checks = new FieldChecks();
+  if (input.resource === '') checks.reject('resource', 'is required');
+  else checks.text('resource', input.resource, 2_048);
+  checks.done();
+  const engine = await engineOf(deps, context);
+  return engine.read((view) => {
+    const { map } = view.state;
+    const resolved = resolveResource(map, input.resource);
+    if (!resolved.ok) throw invalidArgument([{ field: 'resource', description: resolved.reason }]);
+    const { resource } = resolved;
+    return { resource, ...findOn(view, resource, MAX_BLOCKERS), rules: rulesAbout(map, resource) };
+  });
+}
