@@ -13,7 +13,7 @@ import { Status } from '../../src/gen/google/rpc/status.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics, type Metrics } from '../../src/platform/metrics.js';
-import type { WritApi } from '../../src/services/api.js';
+import type { CallContext, WritApi } from '../../src/services/api.js';
 import { readContract } from '../../src/transports/grpc/contract.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
 import { framed, rawCall } from '../support/raw-grpc.js';
@@ -42,6 +42,7 @@ let log: string[];
 let address: string;
 /** What the services were asked last. */
 let asked: unknown;
+let deadlineMs: number | null;
 const clients: Client[] = [];
 
 /** Services that note what they are asked and answer NOT_FOUND. */
@@ -57,8 +58,9 @@ async function start(env: Record<string, string> = {}): Promise<void> {
   const api = new Proxy(
     {},
     {
-      get: (_, name) => (_context: unknown, input: unknown) => {
+      get: (_, name) => (context: CallContext, input: unknown) => {
         asked = input;
+        deadlineMs = context.deadlineMs;
         if (name !== 'exportEvents') return Promise.reject(ANSWER);
         // biome-ignore lint/correctness/useYield: it fails before its first part.
         return (async function* () {
@@ -371,6 +373,15 @@ describe('metadata', () => {
     const headers = { authorization: TOKEN, 'grpc-timeout': timeout };
     expect((await rawCall(address, { path: GET_MAP, headers })).status).toBeOneOf(codes);
     expect(levels()).not.toContain('error');
+  });
+});
+
+describe('a deadline', () => {
+  // Java's Deadline.after(Long.MAX_VALUE), and two that are negative in 32 bits of milliseconds.
+  it.each(['2562047H', '99999999M', '99999999H'])('of %s, which is meant as for ever, is far away', async (timeout) => {
+    await start();
+    await rawCall(address, { path: GET_MAP, headers: { authorization: TOKEN, 'grpc-timeout': timeout } });
+    expect(deadlineMs).toBeGreaterThan(24 * 86_400_000);
   });
 });
 
