@@ -30,7 +30,7 @@ export class TokensFileError extends Error {
 }
 
 const TOKEN_PREFIX = 'writ_';
-const MAX_TOKEN_LENGTH = 512;
+const MAX_AUTHORIZATION_LENGTH = 512;
 const BEARER = /^bearer +([\x21-\x7e]+) *$/i;
 
 const fileSchema = z.strictObject({
@@ -123,10 +123,12 @@ function sameRoles(roles: ReadonlySet<Role>, others: readonly Role[]): boolean {
 }
 
 function bearerToken(authorization: string | undefined): string {
-  if (authorization === undefined || authorization === '') {
+  if (authorization === undefined) {
     throw unauthenticated('the call carries no token; send `authorization: Bearer <token>`');
   }
-  const token = authorization.length > MAX_TOKEN_LENGTH ? undefined : BEARER.exec(authorization)?.[1];
+  if (authorization.length > MAX_AUTHORIZATION_LENGTH)
+    throw unauthenticated(`the authorization is longer than ${MAX_AUTHORIZATION_LENGTH} characters`);
+  const token = BEARER.exec(authorization)?.[1];
   if (token === undefined) throw unauthenticated('the authorization is not of the form `Bearer <token>`');
   return token;
 }

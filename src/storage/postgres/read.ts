@@ -127,7 +127,8 @@ async function searchOnce(
   for (const [name, , value] of used) values[name] = value ?? null;
   const direction = filter.newestFirst === true ? 'DESC' : 'ASC';
   const search = statement(
-    ['search', direction.toLowerCase(), ...used.map(([name]) => name)].join('_'),
+    // Postgres cuts names of statements at 63 characters.
+    ['find', direction.toLowerCase(), ...used.map(([name]) => name)].join('_'),
     `
 SELECT ${COLUMNS} FROM writ.event AS e
 WHERE ${['e.namespace = $namespace', ...used.map(([, sql]) => sql)].join(' AND ')}

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import {
   type handleServerStreamingCall,
   type handleUnaryCall,
@@ -16,8 +15,10 @@ import { type Logger, shortLeaseId } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
+import { authorizationOf, requestIdOf, single } from './metadata.js';
 import type { RateLimiter } from './rate-limit.js';
 import { toWireStatus, type WireStatus } from './status.js';
+import type { Unread } from './unread.js';
 
 /** What there is once the coordinator has started. */
 export interface Serving {
@@ -40,8 +41,6 @@ export type UnaryWork<Request, Response> = (api: WritApi, call: Call, request: R
 /** The same for an RPC that answers in parts. */
 export type StreamWork<Request, Response> = (api: WritApi, call: Call, request: Request) => AsyncIterable<Response>;
 
-const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
-
 // What a caller can cause in a loop must not fill the disk. Errors have a share of their own.
 const MAX_LOG_LINES_PER_SECOND = 200;
 const MAX_ERROR_LINES_PER_SECOND = 50;
@@ -60,8 +59,8 @@ const NOTABLE: ReadonlySet<string> = new Set<Method>([
 const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOWN, status.DATA_LOSS]);
 
 /**
- * Makes handlers: authenticate, authorise, limit, run with deadline, cancellation, span and request id,
- * then count, log and answer. One allocation per call carries all of it, as fence checks come by the
+ * Makes handlers: authenticate, authorise, limit, read the request, run with deadline, cancellation, span and request
+ * id, then count, log and answer. One allocation per call carries all of it, as fence checks come by the
  * thousand; what costs more (an AbortController) is made when somebody asks for it.
  */
 export class CallHandler {
@@ -75,18 +74,19 @@ export class CallHandler {
     options.metrics.rpcsInFlight(() => this.#active.size);
   }
 
-  /** A handler for an RPC with one answer. */
+  /** A handler for an RPC with one answer. What it is called with is an Unread of the request. */
   unary<Request, Response>(method: Method, work: UnaryWork<Request, Response>): handleUnaryCall<Request, Response> {
     return (surface, callback) => {
-      const call = new Call(method, surface, (failure) => this.#failed(call, surface.request, failure, callback));
+      const call = new Call(method, surface, (failure) => this.#failed(call, failure, callback));
       const succeed = (response: Response): void => {
-        if (call.finish() && this.#succeeded(call, surface.request)) callback(null, response);
+        if (call.finish() && this.#succeeded(call)) callback(null, response);
       };
       const fail = (error: unknown): void => call.fail(error);
       this.#active.add(call);
       try {
         const api = this.#admit(call, surface.metadata);
-        call.span.run(() => work(api, call, surface.request)).then(succeed, fail);
+        const request = call.read<Request>();
+        call.span.run(() => work(api, call, request)).then(succeed, fail);
       } catch (error) {
         fail(error);
       }
@@ -100,15 +100,16 @@ export class CallHandler {
   ): handleServerStreamingCall<Request, Response> {
     return (surface) => {
       const call = new Call(method, surface, (failure) => {
-        this.#failed(call, surface.request, failure, (error) => surface.emit('error', error));
+        this.#failed(call, failure, (error) => surface.emit('error', error));
       });
       this.#active.add(call);
       try {
         const api = this.#admit(call, surface.metadata);
-        const parts = call.span.run(() => work(api, call, surface.request));
+        const request = call.read<Request>();
+        const parts = call.span.run(() => work(api, call, request));
         pump(parts, surface, call).then(
           () => {
-            if (call.finish() && this.#succeeded(call, surface.request)) surface.end();
+            if (call.finish() && this.#succeeded(call)) surface.end();
           },
           (error: unknown) => call.fail(error),
         );
@@ -120,7 +121,7 @@ export class CallHandler {
 
   /** Authenticates a call that is not ours to convert, such as reflection. */
   authenticate(metadata: Metadata): Principal {
-    return this.#options.serving().authenticator.authenticate(single(metadata, 'authorization'));
+    return this.#options.serving().authenticator.authenticate(authorizationOf(metadata));
   }
 
   /** Ends every call that is still going on with this fault. */
@@ -132,7 +133,7 @@ export class CallHandler {
 
   #admit(call: Call, metadata: Metadata): WritApi {
     const { api, authenticator } = this.#options.serving();
-    const principal = authenticator.authenticate(single(metadata, 'authorization'));
+    const principal = authenticator.authenticate(authorizationOf(metadata));
     call.principal = principal;
     authorize(principal, call.method);
     this.#options.rateLimiter.take(principal.name);
@@ -140,20 +141,20 @@ export class CallHandler {
   }
 
   /** Whether there is still somebody to answer. */
-  #succeeded(call: Call, request: unknown): boolean {
-    this.#ended(call, request, call.goneAs ?? status.OK, null, undefined);
+  #succeeded(call: Call): boolean {
+    this.#ended(call, call.goneAs ?? status.OK, null, undefined);
     return call.goneAs === null;
   }
 
-  #failed(call: Call, request: unknown, error: unknown, answer: (wire: WireStatus) => void): void {
+  #failed(call: Call, error: unknown, answer: (wire: WireStatus) => void): void {
     const { goneAs } = call;
     const wire = goneAs === null ? toWireStatus(error, call.requestId) : null;
-    this.#ended(call, request, wire?.code ?? goneAs ?? status.CANCELLED, wire, error);
+    this.#ended(call, wire?.code ?? goneAs ?? status.CANCELLED, wire, error);
     if (wire !== null) answer(wire);
   }
 
   /** Counts and logs; reached once per call. */
-  #ended(call: Call, request: unknown, code: status, wire: WireStatus | null, error: unknown): void {
+  #ended(call: Call, code: status, wire: WireStatus | null, error: unknown): void {
     this.#active.delete(call);
     const micros = monotonicMicros() - call.startedAt;
     this.#options.metrics.rpcEnded(call.method, status[code], micros);
@@ -175,7 +176,7 @@ export class CallHandler {
       request_id: call.requestId,
       ...(call.hasPrincipal ? { principal: call.principal.name } : {}),
       ...(call.span.traceId === '' ? {} : { trace_id: call.span.traceId }),
-      ...idsOf(request),
+      ...idsOf(call.request),
       duration_ms: micros / 1000,
       ...budget.suppressed(),
     };
@@ -223,6 +224,8 @@ class LineBudget {
  */
 export class Call implements CallContext {
   namespace = '';
+  /** As it was read; empty before. */
+  request: object = {};
   readonly startedAt = monotonicMicros();
   readonly requestId: string;
   readonly span: ServerSpan;
@@ -235,8 +238,7 @@ export class Call implements CallContext {
     private readonly surface: ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
     private readonly onFailure: (error: unknown) => void,
   ) {
-    const given = single(surface.metadata, 'x-request-id');
-    this.requestId = given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
+    this.requestId = requestIdOf(surface.metadata);
     this.span = startServerSpan(
       `writ.v1.${method}`,
       single(surface.metadata, 'traceparent'),
@@ -255,6 +257,12 @@ export class Call implements CallContext {
 
   get hasPrincipal(): boolean {
     return this.#principal !== undefined;
+  }
+
+  /** Reads the request, once; throws a Fault when its bytes are not what the method takes. */
+  read<Request>(): Request {
+    this.request = (this.surface.request as Unread<object>).read();
+    return this.request as Request;
   }
 
   /** The same call, about this namespace. */
@@ -322,21 +330,6 @@ function drained(surface: ServerWritableStream<unknown, unknown>, signal: AbortS
   });
 }
 
-/** The only value of a header; several are nobody's. */
-function single(metadata: Metadata, key: string): string | undefined {
-  const values = metadata.get(key);
-  const [value] = values;
-  return values.length === 1 && typeof value === 'string' ? value : undefined;
-}
-
-const REQUEST_ID_PREFIX = randomBytes(6).toString('hex');
-let requestIdsMade = 0;
-
-function makeRequestId(): string {
-  requestIdsMade += 1;
-  return `${REQUEST_ID_PREFIX}-${requestIdsMade.toString(36)}`;
-}
-
 function levelOf(method: Method, code: status): 'debug' | 'info' | 'error' {
   if (OUR_TROUBLE.has(code)) return 'error';
   if (code === status.OK) return NOTABLE.has(method) ? 'info' : 'debug';
@@ -344,7 +337,7 @@ function levelOf(method: Method, code: status): 'debug' | 'info' | 'error' {
 }
 
 /** Run and lease of a request, as far as it names them; of a lease id only the part that may be logged. */
-function idsOf(request: unknown): Record<string, string> {
+function idsOf(request: object): Record<string, string> {
   const { namespace, runId, leaseId } = request as { namespace?: unknown; runId?: unknown; leaseId?: unknown };
   const named = (value: unknown): value is string => typeof value === 'string' && value !== '';
   return {

@@ -1,5 +1,3 @@
-import { readFileSync } from 'node:fs';
-import { BinaryReader } from '@bufbuild/protobuf/wire';
 import {
   Server,
   ServerCredentials,
@@ -8,6 +6,7 @@ import {
   type ServerWritableStream,
   type ServiceDefinition,
   setLogger,
+  status,
   type UntypedHandleCall,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
@@ -26,14 +25,18 @@ import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
+import { type Contract, readContract } from './contract.js';
 import { fenceService } from './fence-service.js';
 import { gatekeeper } from './gatekeeper.js';
 import { CallHandler, type Serving } from './handler.js';
+import { mendHeaders } from './headers.js';
 import { leaseService } from './lease-service.js';
+import { requestIdOf } from './metadata.js';
 import { namespaceService } from './namespace-service.js';
 import { createRateLimiter } from './rate-limit.js';
 import { runService } from './run-service.js';
 import { toWireStatus } from './status.js';
+import { guarded, unread } from './unread.js';
 import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js';
 
 /**
@@ -67,7 +70,6 @@ const SERVICES = [
 
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
-const MAX_HEADER_BYTES = 16 << 10;
 /** For answers to calls that are cut off at the deadline to reach their callers. */
 const CUT_OFF_GRACE_MS = 300;
 
@@ -95,7 +97,7 @@ export class GrpcServer {
     });
     const gate = gatekeeper(
       (metadata) => void this.#handler.authenticate(metadata),
-      (path) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), 'UNAUTHENTICATED', 0),
+      (path, code) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), status[code], 0),
     );
     this.#server = new Server({ ...serverOptions(options.limits), interceptors: [gate] });
     this.#addServices();
@@ -111,6 +113,7 @@ export class GrpcServer {
         else reject(cannotListen(shown, port, error));
       });
     });
+    mendHeaders(this.#server);
     return `${shown}:${bound}`;
   }
 
@@ -122,8 +125,8 @@ export class GrpcServer {
 
   /** What health checks answer, for the server as a whole and for each service. */
   setServing(serving: boolean): void {
-    const status = serving && this.#draining === undefined ? 'SERVING' : 'NOT_SERVING';
-    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, status);
+    const health = serving && this.#draining === undefined ? 'SERVING' : 'NOT_SERVING';
+    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, health);
   }
 
   /** Ends the server within the time; idempotent. */
@@ -160,18 +163,27 @@ export class GrpcServer {
   #addServices(): void {
     const handler = this.#handler;
     const views = new RefusalViews((id) => this.#started(this.#nameBlocker)(id));
-    this.#server.addService(LeaseServiceService, leaseService(handler, views));
-    this.#server.addService(FenceServiceService, fenceService(handler));
-    this.#server.addService(RunServiceService, runService(handler));
-    this.#server.addService(ConflictMapServiceService, conflictMapService(handler, views));
-    this.#server.addService(AuditServiceService, auditService(handler));
-    this.#server.addService(NamespaceServiceService, namespaceService(handler));
+    const contract = readContract();
+    const add = (definition: ServiceDefinition, implementation: UntypedServiceImplementation): void =>
+      this.#server.addService(unread(definition, contract, this.#options.limits), implementation);
+    add(LeaseServiceService, leaseService(handler, views));
+    add(FenceServiceService, fenceService(handler));
+    add(RunServiceService, runService(handler));
+    add(ConflictMapServiceService, conflictMapService(handler, views));
+    add(AuditServiceService, auditService(handler));
+    add(NamespaceServiceService, namespaceService(handler));
     // Health alone is open to everybody; whoever reflects says who it is.
-    this.#health.addToServer(this.#wrapping((call) => this.#track(call)));
-    new ReflectionService(readDescriptors(), { services: SERVICES }).addToServer(
+    this.#health.addToServer(
+      this.#wrapping((call, method) => {
+        this.#track(call);
+        return method !== 'watch' || !watchesUnknown(call);
+      }),
+    );
+    new ReflectionService(asPackages(contract), { services: SERVICES }).addToServer(
       this.#wrapping((call) => {
         this.#handler.authenticate(call.metadata);
         this.#track(call);
+        return true;
       }),
     );
   }
@@ -183,11 +195,14 @@ export class GrpcServer {
     call.once('close', () => this.#longLived.delete(call));
   }
 
-  /** Stands for the server when a library adds its service: each of its handlers first does `before`. */
-  #wrapping(before: (call: LongLivedCall) => void): Server {
+  /** Stands for the server when a library adds its service: each of its handlers is called if `before` says so. */
+  #wrapping(before: (call: LongLivedCall, method: string) => boolean): Server {
     const addService = (definition: ServiceDefinition, implementation: UntypedServiceImplementation): void => {
-      const wrapped = Object.entries(implementation).map(([name, handle]) => [name, precededBy(handle, before)]);
-      this.#server.addService(definition, Object.fromEntries(wrapped) as UntypedServiceImplementation);
+      const wrapped = Object.entries(implementation).map(([name, handle]) => [
+        name,
+        precededBy(handle, (call) => before(call, name)),
+      ]);
+      this.#server.addService(guarded(definition), Object.fromEntries(wrapped) as UntypedServiceImplementation);
     };
     return { addService } as unknown as Server;
   }
@@ -195,13 +210,24 @@ export class GrpcServer {
 
 type LongLivedCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream<unknown, unknown>;
 
-function precededBy(handle: UntypedHandleCall, before: (call: LongLivedCall) => void): UntypedHandleCall {
+/**
+ * The health library keeps for good every name that was ever watched, and whoever gets here may be anybody: a watch of
+ * what there is not is answered as the protocol wants it, and kept from the library.
+ */
+function watchesUnknown(call: LongLivedCall): boolean {
+  const { service } = (call as { readonly request?: { readonly service?: string } }).request ?? {};
+  if (service === '' || SERVICES.includes(service ?? '')) return false;
+  call.write({ status: 'SERVICE_UNKNOWN' });
+  return true;
+}
+
+function precededBy(handle: UntypedHandleCall, before: (call: LongLivedCall) => boolean): UntypedHandleCall {
   const inner = handle as (call: LongLivedCall, callback?: unknown) => void;
   return ((call: LongLivedCall, callback?: unknown) => {
     try {
-      before(call);
+      if (!before(call)) return;
     } catch (error) {
-      call.emit('error', toWireStatus(error, 'none'));
+      call.emit('error', toWireStatus(error, requestIdOf(call.metadata)));
       return;
     }
     inner(call, callback);
@@ -213,7 +239,6 @@ function serverOptions(limits: Limits): ServerOptions {
     'grpc.max_receive_message_length': limits.maxMessageBytes,
     // Answers are bounded by what they answer: pages, and parts of an export.
     'grpc.max_send_message_length': -1,
-    'grpc.max_metadata_size': MAX_HEADER_BYTES,
     // A client may have all its waiting acquires on one connection, and must still be able to renew.
     'grpc.max_concurrent_streams': limits.maxWaiters + 1000,
     'grpc.keepalive_time_ms': KEEPALIVE_MS,
@@ -233,20 +258,7 @@ function cannotListen(host: string, port: number, error: Error): StartError {
   );
 }
 
-/**
- * The contract as reflection serves it, from the descriptor set that buf makes of the same files. It
- * lies beside the generated code, in src and in dist.
- */
-function readDescriptors(): ConstructorParameters<typeof ReflectionService>[0] {
-  const bytes = readFileSync(new URL('../../gen/descriptor.binpb', import.meta.url));
-  const files: Buffer[] = [];
-  const reader = new BinaryReader(bytes);
-  while (reader.pos < reader.len) {
-    // FileDescriptorSet { repeated FileDescriptorProto file = 1; }
-    const [field, wireType] = reader.tag();
-    if (field === 1) files.push(Buffer.from(reader.bytes()));
-    else reader.skip(wireType, field);
-  }
-  // Of a package definition, reflection reads only the encoded files.
+/** The contract as the library wants it; of a package definition it reads only the encoded files. */
+function asPackages({ files }: Contract): ConstructorParameters<typeof ReflectionService>[0] {
   return { 'writ.v1': { format: 'Protocol Buffer 3 DescriptorProto', type: {}, fileDescriptorProtos: files } } as never;
 }
