@@ -18,5 +18,6 @@ export {
 } from './expand.js';
 export { type Explanation, explainConflict } from './explain.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
-export { describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
+export { becauseOf, describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
 export { type TaskPair, taskMatrix } from './matrix.js';
+export { startOf } from './requested.js';

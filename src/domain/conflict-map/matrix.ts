@@ -1,7 +1,7 @@
 import type { ExpandedEntry } from '../entry.js';
 import { findConflicts, inWords } from './conflicts.js';
 import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
-import type { ConflictMap, Task } from './map.js';
+import { becauseOf, type ConflictMap, type Task } from './map.js';
 import { everyLiteral, literalValues } from './matrix-values.js';
 import { quoted } from './problems.js';
 
@@ -131,8 +131,7 @@ class Model {
     this.named = everyLiteral(map);
   }
 
-  readonly because = (rule: string): string =>
-    this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+  readonly because = (rule: string): string => becauseOf(this.map, rule);
 
   expand(task: Task, values: Values): ExpandedWriteSet {
     const id = JSON.stringify([task.name, ...values]);

@@ -147,6 +147,7 @@ export class RefusalViews {
       waitsFor: place.refusal.blockers.map((blocker) => this.#blocker(blocker, full)),
       callAgainWithin: toDuration(place.callAgainWithin),
       waitsUntil: toTimestamp(place.waitsUntil),
+      earliestAfter: toOptionalDuration(place.refusal.retryAfter),
     };
   }
 

@@ -145,7 +145,14 @@ export interface WaitingPlace {
     | Duration
     | undefined;
   /** The wait ends at this database time. */
-  waitsUntil?: Timestamp | undefined;
+  waitsUntil?:
+    | Timestamp
+    | undefined;
+  /**
+   * Earliest time at which it can be granted, if nobody renews: when the blockers can be gone, and the named resource
+   * set can be had. Absent: unknown.
+   */
+  earliestAfter?: Duration | undefined;
 }
 
 /** The answer to AcquireWriteSet: exactly one outcome. */
@@ -798,7 +805,14 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
 };
 
 function createBaseWaitingPlace(): WaitingPlace {
-  return { requestId: "", place: 0, waitsFor: [], callAgainWithin: undefined, waitsUntil: undefined };
+  return {
+    requestId: "",
+    place: 0,
+    waitsFor: [],
+    callAgainWithin: undefined,
+    waitsUntil: undefined,
+    earliestAfter: undefined,
+  };
 }
 
 export const WaitingPlace: MessageFns<WaitingPlace> = {
@@ -817,6 +831,9 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
     }
     if (message.waitsUntil !== undefined) {
       Timestamp.encode(message.waitsUntil, writer.uint32(42).fork()).join();
+    }
+    if (message.earliestAfter !== undefined) {
+      Duration.encode(message.earliestAfter, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -874,6 +891,14 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
             message.waitsUntil = Timestamp.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.earliestAfter = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -909,6 +934,11 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
         : isSet(object.waits_until)
         ? fromJsonTimestamp(object.waits_until)
         : undefined,
+      earliestAfter: isSet(object.earliestAfter)
+        ? Duration.fromJSON(object.earliestAfter)
+        : isSet(object.earliest_after)
+        ? Duration.fromJSON(object.earliest_after)
+        : undefined,
     };
   },
 
@@ -929,6 +959,9 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
     if (message.waitsUntil !== undefined) {
       obj.waitsUntil = fromTimestamp(message.waitsUntil).toISOString();
     }
+    if (message.earliestAfter !== undefined) {
+      obj.earliestAfter = Duration.toJSON(message.earliestAfter);
+    }
     return obj;
   },
 
@@ -945,6 +978,9 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
       : undefined;
     message.waitsUntil = (object.waitsUntil !== undefined && object.waitsUntil !== null)
       ? Timestamp.fromPartial(object.waitsUntil)
+      : undefined;
+    message.earliestAfter = (object.earliestAfter !== undefined && object.earliestAfter !== null)
+      ? Duration.fromPartial(object.earliestAfter)
       : undefined;
     return message;
   },
