@@ -160,7 +160,9 @@ export function blockerText(blocker: Blocker, whose?: string): string {
 
 export function waitingText(place: WaitingPlace): string {
   const ahead = place.waitsFor.map((blocker) => `\n  ${blockerText(blocker)}`).join('');
-  return `waiting, place ${place.place}, until ${when(place.waitsUntil)}${ahead}`;
+  const earliest = durationMs(place.earliestAfter);
+  const soonest = earliest === undefined ? '' : `, free at the earliest in ${lasting(earliest)}`;
+  return `waiting, place ${place.place}, until ${when(place.waitsUntil)}${soonest}${ahead}`;
 }
 
 export function showRun(out: Output, run: Run): void {

@@ -1,6 +1,7 @@
 import type { FenceReason, FenceVerdict, ProtectedWrite, WriteVerdict } from './fence.js';
 import { endReasonByTime, endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
 import { hasEnded, type Run } from './run.js';
+import { sentence } from './sentence.js';
 import type { Micros } from './time.js';
 
 /** What a check is decided on: all read at one log revision and one database time. */
@@ -108,7 +109,7 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
     case 'version_required':
       return `The action ${JSON.stringify(write.action)} on ${resource} is optimistic: it must carry the version the run has read.`;
     case 'run_stopped':
-      return `The run was stopped${facts.run?.stateReason ? `: ${facts.run.stateReason}` : ''}.`;
+      return sentence('The run was stopped', facts.run?.stateReason ?? '');
     default:
       return `The lease that covered ${resource} is over: ${reason}.`;
   }

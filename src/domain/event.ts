@@ -1,7 +1,7 @@
 import type { RuleLock } from './entry.js';
 import type { KeyBinding } from './key-binding.js';
 import type { EndReason, Lease, LeaseEntry } from './lease.js';
-import type { RefusalKind } from './refusal.js';
+import type { EndRefusal, RefusalKind } from './refusal.js';
 import type { BlockCause, Run, RunState } from './run.js';
 import type { Micros } from './time.js';
 
@@ -95,7 +95,14 @@ export type EventBody =
       readonly entries: readonly LeaseEntry[];
       readonly ruleLocks: readonly RuleLock[];
     }
-  | { readonly kind: 'lease_ended'; readonly leaseId: string; readonly endReason: EndReason; readonly reason: string }
+  | {
+      readonly kind: 'lease_ended';
+      readonly leaseId: string;
+      readonly endReason: EndReason;
+      readonly reason: string;
+      /** Ended as `refused`: what its run is told. */
+      readonly refusal?: EndRefusal;
+    }
   | { readonly kind: 'key_bound'; readonly binding: KeyBinding }
   | {
       readonly kind: 'acquire_refused';

@@ -5,6 +5,7 @@ import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
 import { type KeyBinding, principalScope, runScope } from './key-binding.js';
 import type { EndReason, Lease } from './lease.js';
+import type { EndRefusal } from './refusal.js';
 import { hasEnded } from './run.js';
 import { bindingId, type State } from './state.js';
 import type { Micros } from './time.js';
@@ -97,7 +98,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     }
     case 'lease_ended': {
       const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
-      end(state, lease, body.endReason, event.time);
+      end(state, lease, body.endReason, event.time, body.refusal);
       return;
     }
     case 'key_bound':
@@ -183,13 +184,19 @@ function renew(state: State, renewed: Renewed): void {
   state.leases.set(lease.leaseId, { ...lease, ttl, expiresAt, progressMarker, progressAt, claimBy: null });
 }
 
-function end(state: State, lease: Lease, endReason: EndReason, endedAt: Micros): void {
+function end(
+  state: State,
+  lease: Lease,
+  endReason: EndReason,
+  endedAt: Micros,
+  endRefusal: EndRefusal | null = null,
+): void {
   if (lease.state === 'ended') return;
   removeLocks(state, lease);
   state.leasesOfRun.remove(lease.runId, lease.leaseId);
   if (lease.state === 'waiting') state.waitingLeases -= 1;
   else state.activeLeases -= 1;
-  state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, claimBy: null });
+  state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null });
 }
 
 /** Lost history (P2): every live lease ends, every run waits for an operator, lest a lost stop comes back to life. */

@@ -19,6 +19,8 @@ export interface KeyBinding {
   /** The lease it made; empty when there is none. */
   readonly leaseId: string;
   readonly boundAt: Micros;
+  /** With `stop_runs` only: the runs it stopped. */
+  readonly stopped?: readonly string[];
 }
 
 export const runScope = (runId: string): string => `run:${runId}`;

@@ -1,4 +1,5 @@
 import type { ExpandedEntry, RuleLock, WriteSetRequest } from './entry.js';
+import type { EndRefusal } from './refusal.js';
 import type { Micros } from './time.js';
 
 export type LeaseState = 'waiting' | 'active' | 'ended';
@@ -68,6 +69,8 @@ export interface Lease {
   readonly waiting: Waiting | null;
   readonly endReason: EndReason | null;
   readonly endedAt: Micros | null;
+  /** Ended as `refused`: what its run is told, now and on a later retry by its key. */
+  readonly endRefusal: EndRefusal | null;
 }
 
 /** When an active lease ends unless renewed or claimed; Infinity for one that waits. */
@@ -96,11 +99,14 @@ export function endReasonByTime(lease: Lease): 'unclaimed' | 'no_progress' | 'ex
 export interface QueueEnd {
   readonly endReason: 'timed_out' | 'withdrawn';
   readonly reason: string;
+  /** The time that decided it. */
+  readonly at: Micros;
 }
 
 /** Null while the wait lasts and somebody may still come back for the place. */
 export function queueEnd(place: Waiting, now: Micros): QueueEnd | null {
-  if (place.waitsUntil <= now) return { endReason: 'timed_out', reason: 'The wait is over.' };
-  if (place.attachedUntil <= now) return { endReason: 'withdrawn', reason: 'Nobody came back for it.' };
+  const { waitsUntil, attachedUntil } = place;
+  if (waitsUntil <= now) return { endReason: 'timed_out', reason: 'The wait is over.', at: waitsUntil };
+  if (attachedUntil <= now) return { endReason: 'withdrawn', reason: 'Nobody came back for it.', at: attachedUntil };
   return null;
 }

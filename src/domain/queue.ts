@@ -1,6 +1,7 @@
+import { startOf } from './conflict-map/index.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
-import { isPast } from './lease.js';
+import { isPast, type Lease } from './lease.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
 import { liveLeasesOf, type State } from './state.js';
 import type { Micros } from './time.js';
@@ -12,6 +13,14 @@ interface Line {
   first: number;
 }
 
+/** How far a search has got in a line, and whom it met there only where somebody passes. */
+interface Walk {
+  at: number;
+  readonly passed: Holder[];
+}
+
+const NOBODY = (): boolean => false;
+
 /**
  * The queue as one step of a decision sees it: in order, each key read once however many requests are
  * looked at, and who waits for whom. Requests may leave it meanwhile; a step in which any join needs
@@ -22,6 +31,7 @@ export class Queue {
   private searchedAt = -1;
   private readonly waitingFor = new Map<string, ReadonlyMap<string, string>>();
   private readonly waitedFor = new Map<string, ReadonlySet<string>>();
+  private readonly waitingHeld = new Map<string, ReadonlySet<string>>();
 
   constructor(private readonly view: { readonly state: State; readonly now: Micros }) {}
 
@@ -33,7 +43,7 @@ export class Queue {
     for (let at = line.first; at < requests.length; at += 1) {
       const request = requests[at] as Holder;
       if (request.order >= place) return;
-      if (this.waits(request)) yield request;
+      if (this.waits(request) && this.counts(request.leaseId)) yield request;
     }
   }
 
@@ -45,22 +55,22 @@ export class Queue {
     this.forgetOld();
     const known = this.waitingFor.get(target);
     if (known !== undefined) return known;
-    const { state, now } = this.view;
     const found = new Map<string, string>();
     this.waitingFor.set(target, found);
-    const ends = new Map<Line, number>();
+    const walks = new Map<Line, Walk>();
     const reached = [target];
-    for (const runId of state.waitingLeases === 0 ? [] : reached) {
-      for (const lease of liveLeasesOf(state, runId)) {
-        if (isPast(lease, now)) continue;
-        const place = lease.state === 'waiting' ? (lease.waiting?.queuedAt ?? 0) : Number.NEGATIVE_INFINITY;
-        for (const { key, mode } of locksOfLease(lease)) {
-          for (const theirMode of INCOMPATIBLE[mode]) {
-            for (const request of this.notYetMet(this.line(theirMode, key), ends, 'behind', place)) {
-              if (request.runId === target || found.has(request.runId)) continue;
-              found.set(request.runId, runId);
-              reached.push(request.runId);
-            }
+    for (const runId of this.view.state.waitingLeases === 0 ? [] : reached) {
+      const isNews = (request: Holder): boolean => request.runId !== target && !found.has(request.runId);
+      const passes = (request: Holder): boolean => isNews(request) && this.waitingForHeld(request.runId).has(runId);
+      for (const lease of this.liveLeases(runId)) {
+        if (lease.state === 'waiting' && !this.counts(lease.leaseId)) continue;
+        const place = lease.waiting?.queuedAt ?? Number.NEGATIVE_INFINITY;
+        const unless = lease.state === 'waiting' ? passes : NOBODY;
+        for (const line of this.linesMeeting(lease)) {
+          for (const request of this.notYetMet(line, walks, 'behind', place, unless)) {
+            if (!isNews(request)) continue;
+            found.set(request.runId, runId);
+            reached.push(request.runId);
           }
         }
       }
@@ -76,7 +86,7 @@ export class Queue {
     const { state, now } = this.view;
     const found = new Set<string>();
     this.waitedFor.set(from, found);
-    const ends = new Map<Line, number>();
+    const walks = new Map<Line, Walk>();
     const heldMet = new Set<string>();
     const reached = [from];
     const reach = (runId: string): void => {
@@ -85,12 +95,15 @@ export class Queue {
       reached.push(runId);
     };
     for (const runId of reached) {
+      const passes = (request: Holder): boolean => this.waitingForHeld(runId).has(request.runId);
       for (const lease of liveLeasesOf(state, runId)) {
         if (lease.state !== 'waiting') continue;
         for (const { key, mode } of locksOfLease(lease)) {
           for (const theirMode of INCOMPATIBLE[mode]) {
             const place = lease.waiting?.queuedAt ?? 0;
-            for (const request of this.notYetMet(this.line(theirMode, key), ends, 'ahead', place)) reach(request.runId);
+            const line = this.line(theirMode, key);
+            for (const request of this.notYetMet(line, walks, 'ahead', place, passes))
+              if (this.counts(request.leaseId)) reach(request.runId);
             if (heldMet.has(theirMode + key)) continue;
             heldMet.add(theirMode + key);
             for (const holder of state.held[theirMode].holders(key)) {
@@ -104,16 +117,71 @@ export class Queue {
     return found;
   }
 
-  /** The requests of a line on one side of a place that this search has not met; it keeps how far it got. */
-  private *notYetMet(line: Line, ends: Map<Line, number>, side: 'ahead' | 'behind', place: number): Iterable<Holder> {
+  /**
+   * The runs that wait, directly or through others, for what a run holds, whatever the queue is like. It
+   * passes them for certain, so its own places behind theirs are not what it waits for. That this alone
+   * says which places count is no approximation: a longer way, by places too, back to the run whose place
+   * it is closes a circle in which any of the places may be the one that is passed.
+   */
+  private waitingForHeld(target: string): ReadonlySet<string> {
+    const known = this.waitingHeld.get(target);
+    if (known !== undefined) return known;
+    const found = new Set<string>();
+    this.waitingHeld.set(target, found);
+    const walks = new Map<Line, Walk>();
+    const reached = [target];
+    for (const runId of reached) {
+      for (const lease of this.liveLeases(runId)) {
+        if (lease.state === 'waiting') continue;
+        for (const line of this.linesMeeting(lease)) {
+          for (const request of this.notYetMet(line, walks, 'behind', Number.NEGATIVE_INFINITY, NOBODY)) {
+            if (request.runId === target || found.has(request.runId)) continue;
+            found.add(request.runId);
+            reached.push(request.runId);
+          }
+        }
+      }
+    }
+    return found;
+  }
+
+  private *liveLeases(runId: string): Iterable<Lease> {
+    for (const lease of liveLeasesOf(this.view.state, runId)) if (!isPast(lease, this.view.now)) yield lease;
+  }
+
+  private *linesMeeting(lease: Lease): Iterable<Line> {
+    for (const { key, mode } of locksOfLease(lease))
+      for (const theirMode of INCOMPATIBLE[mode]) yield this.line(theirMode, key);
+  }
+
+  /**
+   * The requests of a line on one side of a place that this search has not met, save those between whom
+   * and the place somebody passes; it keeps how far it got, and meets those again from another place.
+   */
+  private *notYetMet(
+    line: Line,
+    walks: Map<Line, Walk>,
+    side: 'ahead' | 'behind',
+    place: number,
+    passed: (request: Holder) => boolean,
+  ): Iterable<Holder> {
     const { requests } = line;
-    const step = side === 'ahead' ? 1 : -1;
-    let at = ends.get(line) ?? (side === 'ahead' ? 0 : requests.length - 1);
-    for (let next = requests[at]; next !== undefined; next = requests[at]) {
-      if (side === 'ahead' ? next.order >= place : next.order <= place) break;
-      at += step;
-      ends.set(line, at);
-      if (this.waits(next)) yield next;
+    if (requests.length === 0) return;
+    let walk = walks.get(line);
+    if (walk === undefined) {
+      walk = { at: side === 'ahead' ? 0 : requests.length - 1, passed: [] };
+      walks.set(line, walk);
+    }
+    const isBeyond = (request: Holder): boolean => (side === 'ahead' ? request.order >= place : request.order <= place);
+    for (const request of walk.passed.splice(0)) {
+      if (isBeyond(request) || passed(request)) walk.passed.push(request);
+      else yield request;
+    }
+    for (let next = requests[walk.at]; next !== undefined && !isBeyond(next); next = requests[walk.at]) {
+      walk.at += side === 'ahead' ? 1 : -1;
+      if (!this.waits(next)) continue;
+      if (passed(next)) walk.passed.push(next);
+      else yield next;
     }
   }
 
@@ -128,6 +196,13 @@ export class Queue {
     return line;
   }
 
+  /** Until its resource set may be had, a request keeps its place, and everybody passes it. */
+  private counts(leaseId: string): boolean {
+    const { state, now } = this.view;
+    const lease = state.leases.get(leaseId);
+    return lease === undefined || startOf(state.map, lease.request) <= now;
+  }
+
   private waits(request: Holder): boolean {
     return this.view.state.leases.get(request.leaseId)?.state === 'waiting';
   }
@@ -139,5 +214,6 @@ export class Queue {
     this.searchedAt = revision;
     this.waitingFor.clear();
     this.waitedFor.clear();
+    this.waitingHeld.clear();
   }
 }

@@ -59,6 +59,9 @@ export interface Refusal {
   readonly cycle: readonly string[];
 }
 
+/** What is kept of the refusal that ended a waiting request; who stood in its way then has moved on. */
+export type EndRefusal = Pick<Refusal, 'kind' | 'message' | 'resource' | 'resolution'>;
+
 /** Makes a refusal; what is not given is empty. */
 export function refuse(
   kind: RefusalKind,

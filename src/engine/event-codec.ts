@@ -42,6 +42,7 @@ const LEASE_DEFAULTS: Partial<Lease> = {
   waiting: null,
   endReason: null,
   endedAt: null,
+  endRefusal: null,
 };
 
 /** What a record says beyond the defaults: a log of millions of grants is read by people and paid for by byte. */

@@ -10,7 +10,7 @@ export async function loadMissing(
   wanted: readonly NeedsLoad['wanted'][],
 ): Promise<{ records: LoadedRecords; revision: number }> {
   const leaseIds = distinct(wanted.flatMap(({ leaseId, leaseIds = [] }) => [leaseId ?? [], leaseIds].flat()));
-  const runIds = distinct(wanted.flatMap(({ runId }) => runId ?? []));
+  const runIds = distinct(wanted.flatMap(({ runId, runIds = [] }) => [runId ?? [], runIds].flat()));
   const keys = wanted.flatMap(({ key }) => key ?? []);
   const [leases, runs, bindings] = await Promise.all([
     leaseIds.length === 0 ? null : store.loadLeases(namespace, leaseIds),

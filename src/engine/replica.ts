@@ -1,3 +1,4 @@
+import { startOf } from '../domain/conflict-map/index.js';
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
 import { endsAt, type Lease } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
@@ -281,17 +282,21 @@ export class DueTimes {
     const many = state.leases.size + state.runs.size > WALKED_EACH_TIME;
     const last = this.walks.get(state);
     if (many && last !== undefined && now < last.nextEnd && now < last.at + WALK_EVERY) return false;
-    const nextEnd = earliestEnd(state, now);
+    const nextEnd = earliestEnd(state, now, last?.at ?? 0);
     this.walks.set(state, { at: now, nextEnd });
     return nextEnd <= now;
   }
 }
 
-/** The earliest end of anything live; the first one found that is past serves as well. */
-function earliestEnd(state: State, now: Micros): Micros {
+/**
+ * The earliest end of anything live, or start of a resource set that is waited for; the first one found that
+ * is past serves as well. A start is seen once, by the first walk after it: whoever waits on has other reasons.
+ */
+function earliestEnd(state: State, now: Micros, lastWalk: Micros): Micros {
   let earliest = Number.POSITIVE_INFINITY;
   for (const lease of state.leases.values()) {
-    earliest = Math.min(earliest, endOf(lease));
+    const start = lease.state === 'waiting' ? startOf(state.map, lease.request) : 0;
+    earliest = Math.min(earliest, endOf(lease), start > lastWalk ? start : Number.POSITIVE_INFINITY);
     if (earliest <= now) return earliest;
   }
   for (const run of state.runs.values()) if (!hasEnded(run)) earliest = Math.min(earliest, run.authorityEndsAt);

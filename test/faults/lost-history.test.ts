@@ -277,7 +277,9 @@ async function timelineOf(url: string): Promise<string> {
   client.on('error', () => undefined);
   await client.connect();
   try {
-    const { rows } = await client.query<{ file: string }>('SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS file');
+    const { rows } = await client.query<{ file: string }>(
+      'SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS file',
+    );
     return rows[0]?.file.slice(0, 8) ?? '';
   } finally {
     await client.end();

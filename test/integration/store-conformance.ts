@@ -594,7 +594,14 @@ function projectionTests(use: Use): void {
       });
       const setWaiter = sampleWaiter({ request: { entries: [], task: null, resourceSet: 'incident-4711' } });
       const ended = sampleEnded(sampleLease({ entries }), { endReason: 'no_progress' });
-      const leases = [active, waiter, taskWaiter, setWaiter, ended];
+      const refusal = {
+        kind: 'forbidden' as const,
+        message: 'Closed.',
+        resource: 'secret/ü',
+        resolution: { action: 'Leave it to a person.', who: 'runner', retryable: false },
+      };
+      const refused = sampleEnded(sampleWaiter(), { endReason: 'refused', endRefusal: refusal });
+      const leases = [active, waiter, taskWaiter, setWaiter, ended, refused];
       const [namespace] = await createNamespace(store, { leases });
       const second = (await under.another()) ?? store;
       const found = await second.loadLeases(
@@ -603,7 +610,7 @@ function projectionTests(use: Use): void {
       );
       expect(byId(found.records)).toEqual(byId(leases));
       const snapshot = await second.loadSnapshot(namespace);
-      expect(byId(snapshot?.leases ?? [])).toEqual(byId(leases.filter((lease) => lease !== ended)));
+      expect(byId(snapshot?.leases ?? [])).toEqual(byId(leases.filter((lease) => lease.state !== 'ended')));
       if (second !== store) await second.close();
     }),
   );
@@ -630,7 +637,7 @@ function projectionTests(use: Use): void {
       ];
       const keys = [
         sampleKey({ key: 'a' }),
-        sampleKey({ scope: 'principal:x', key: 'a', use: 'stop_runs', runId: '', leaseId: '' }),
+        sampleKey({ scope: 'principal:x', key: 'a', use: 'stop_runs', runId: '', leaseId: '', stopped: ['r1', 'r2'] }),
       ];
       const unmatched = [{ resource: 'x/y', times: 3, lastSeenAt: SAMPLE_TIME }];
       const mapVersion = sampleMapVersion();

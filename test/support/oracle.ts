@@ -184,11 +184,28 @@ export interface OracleHolder {
 export interface OracleWaiter extends OracleHolder {
   /** Its place in the queue: smaller is earlier. */
   readonly order: number;
+  /** "A request for a resource set whose start lies ahead keeps its place, and is passed by everybody until then." */
+  readonly early?: boolean;
+}
+
+type Wait = readonly [from: string, target: string];
+
+/** Each pair of which the first comes to the second by one of these or more. */
+function closure(waits: readonly Wait[]): Set<string> {
+  const all = new Set(waits.map(([from, target]) => `${from} ${target}`));
+  for (let size = -1; size !== all.size; ) {
+    size = all.size;
+    for (const pair of [...all]) {
+      const [from, over] = pair.split(' ');
+      for (const [a, b] of waits) if (a === over) all.add(`${from} ${b}`);
+    }
+  }
+  return all;
 }
 
 /** Who waits for whom, from the entries alone. */
 export class OracleQueue {
-  private readonly reach = new Map<string, Set<string>>();
+  private may: Set<string> | undefined;
 
   constructor(
     private readonly oracle: Oracle,
@@ -203,25 +220,43 @@ export class OracleQueue {
 
   /** Earlier requests of other runs that a request meets. */
   waitersAhead(asker: OracleWaiter): OracleWaiter[] {
-    return this.waiters.filter((waiter) => waiter.order < asker.order && this.meets(asker, waiter));
+    return this.waiters.filter(
+      (waiter) => waiter.order < asker.order && waiter.early !== true && this.meets(asker, waiter),
+    );
   }
 
-  /** Whether one run waits for another, directly or through others. */
+  /**
+   * Whether one run waits for another, directly or through others. "A request passes waiters that (transitively) wait
+   * for its own run", and does not wait for whom it passes: what is asked for stands on both sides. So it is closed in
+   * from below and from above: places count that are not surely passed, and surely passed is who surely waits.
+   */
   waitsFor(from: string, target: string): boolean {
-    let reached = this.reach.get(from);
-    if (reached === undefined) {
-      reached = new Set<string>();
-      const open = [from];
-      for (let runId = open.pop(); runId !== undefined; runId = open.pop()) {
-        for (const next of this.next(runId)) {
-          if (reached.has(next)) continue;
-          reached.add(next);
-          open.push(next);
-        }
-      }
-      this.reach.set(from, reached);
+    this.may ??= this.mayWait();
+    return this.may.has(`${from} ${target}`);
+  }
+
+  /** Every wait that the words allow: what is in none of their readings is not among them. */
+  private mayWait(): Set<string> {
+    const held: Wait[] = [];
+    const places: Wait[] = [];
+    for (const waiter of this.waiters) {
+      for (const { runId } of this.holdersInTheWay(waiter)) held.push([waiter.runId, runId]);
+      for (const { runId } of this.waitersAhead(waiter)) places.push([waiter.runId, runId]);
     }
-    return reached.has(target);
+    let surely = new Set<string>();
+    for (;;) {
+      const may = closure([...held, ...places.filter(([a, b]) => !surely.has(`${b} ${a}`))]);
+      const more = closure([...held, ...places.filter(([a, b]) => !may.has(`${b} ${a}`))]);
+      if (more.size === surely.size) return may;
+      surely = more;
+    }
+  }
+
+  /** A request that waits although nothing is in its way but whom it may pass; null: none. */
+  waitingForNothing(): OracleWaiter | null {
+    const passes = (waiter: OracleWaiter): boolean =>
+      this.waitersAhead(waiter).every((ahead) => this.waitsFor(ahead.runId, waiter.runId));
+    return this.waiters.find((waiter) => this.holdersInTheWay(waiter).length === 0 && passes(waiter)) ?? null;
   }
 
   /** A run that waits for itself by way of what others hold: nothing but time can end that. */
@@ -241,12 +276,6 @@ export class OracleQueue {
       }
     }
     return null;
-  }
-
-  private next(runId: string): string[] {
-    return this.waiters
-      .filter((waiter) => waiter.runId === runId)
-      .flatMap((waiter) => [...this.holdersInTheWay(waiter), ...this.waitersAhead(waiter)].map((other) => other.runId));
   }
 
   private meets(asker: OracleHolder, other: OracleHolder): boolean {
@@ -313,6 +342,8 @@ export interface Audited extends OracleHolder {
   readonly order: number;
   readonly waitsUntil: Micros;
   readonly attachedUntil: Micros;
+  /** Start of the resource set it was asked for by; 0: none. */
+  readonly startsAt: Micros;
 }
 
 interface AuditedRun {
@@ -346,6 +377,7 @@ export class Auditor {
   /** Pairs that the admin let stand until they end. */
   private readonly excused = new Set<string>();
   private readonly oracle: Oracle;
+  private sets: NonNullable<ConflictMapDocument['sets']> = {};
 
   constructor(
     universe: readonly string[],
@@ -394,7 +426,8 @@ export class Auditor {
   /** Leases whose time is not over, and requests that wait, at one time. */
   queueAt(now: Micros): OracleQueue {
     const live = this.active.filter((lease) => overAt(lease) > now);
-    return new OracleQueue(this.oracle, live, this.waiting.map(enforced));
+    const waiting = this.waiting.map((lease) => ({ ...enforced(lease), early: lease.startsAt > now }));
+    return new OracleQueue(this.oracle, live, waiting);
   }
 
   /** P7: no gap, no other history, no way back in time. */
@@ -431,6 +464,7 @@ export class Auditor {
       }
       case 'conflict_map_put':
         this.oracle.use(body.document as ConflictMapDocument);
+        this.sets = (body.document as ConflictMapDocument).sets ?? {};
         this.mapPutAt = event.time;
         return;
       case 'lease_queued':
@@ -461,7 +495,7 @@ export class Auditor {
         this.reexpanded(body.leaseId, body.entries, event.time);
         return;
       case 'lease_ended':
-        this.ended(body.leaseId, body.endReason, event.time, databaseNow);
+        this.ended(body.leaseId, body.endReason, body.reason, databaseNow);
         return;
       case 'key_bound':
         this.bind(
@@ -510,7 +544,8 @@ export class Auditor {
   private queued(lease: Lease): void {
     promise(!this.leases.has(lease.leaseId), `P6: lease ${lease.leaseId} is made twice`);
     promise(this.run(lease.runId).mayAcquire, `P6: run ${lease.runId} was queued although it may not acquire`);
-    this.leases.set(lease.leaseId, audited(lease, 'waiting', this.revision));
+    const startsAt = this.sets[lease.request?.resourceSet ?? '']?.not_before ?? 0;
+    this.leases.set(lease.leaseId, { ...audited(lease, 'waiting', this.revision), startsAt });
   }
 
   private granted(lease: Lease, fingerprint: string | null, time: Micros, databaseNow: Micros): void {
@@ -521,6 +556,7 @@ export class Auditor {
       promise(place === undefined, `P6: lease ${leaseId} is made twice`);
       this.bind(`run:${runId}`, lease.idempotencyKey, leaseId, 'acquire', fingerprint);
     }
+    promise((place?.startsAt ?? 0) <= databaseNow, `C1a: ${leaseId} was granted before the start of its set`);
     const run = this.run(runId);
     promise(run.mayAcquire, `P6: run ${runId} was granted a lease although it may not acquire (F14)`);
     promise(run.authorityEndsAt > databaseNow, `P5: ${leaseId} was granted after the end of its run's authority`);
@@ -598,13 +634,19 @@ export class Auditor {
     this.leases.set(leaseId, { ...before, entries });
   }
 
-  private ended(leaseId: string, endReason: EndReason, time: Micros, databaseNow: Micros): void {
+  private ended(leaseId: string, endReason: EndReason, reason: string, databaseNow: Micros): void {
     const before = this.lease(leaseId);
     promise(before.state !== 'ended', `P5: ${leaseId} ended twice`);
     if (endReason === 'expired' || endReason === 'no_progress' || endReason === 'unclaimed') {
       promise(overAt(before) <= databaseNow, `P1: ${leaseId} was ended by time before its time`);
     }
-    if (endReason === 'timed_out') promise(before.waitsUntil <= time, `P9: ${leaseId} was timed out before its time`);
+    if (endReason === 'timed_out') {
+      promise(before.waitsUntil <= databaseNow, `P9: ${leaseId} was timed out before its time`);
+    }
+    // Given up by its own run it has no reason.
+    if (endReason === 'withdrawn' && reason !== '') {
+      promise(before.attachedUntil <= databaseNow, `P9: ${leaseId} was withdrawn before its time`);
+    }
     this.leases.set(leaseId, { ...before, state: 'ended' });
   }
 
@@ -647,6 +689,7 @@ function audited(lease: Lease, state: AuditedState, order: number): Audited {
     order,
     waitsUntil: lease.waiting?.waitsUntil ?? 0,
     attachedUntil: lease.waiting?.attachedUntil ?? 0,
+    startsAt: 0,
   };
 }
 

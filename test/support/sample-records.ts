@@ -70,6 +70,7 @@ export function sampleLease(overrides: Partial<Lease> = {}): Lease {
     waiting: null,
     endReason: null,
     endedAt: null,
+    endRefusal: null,
     ...overrides,
   };
 }

@@ -182,6 +182,7 @@ const LEASE: Lease = {
   waiting: null,
   endReason: null,
   endedAt: null,
+  endRefusal: null,
 };
 
 describe('a lease', () => {

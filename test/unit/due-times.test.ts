@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
+import type { Waiting } from '../../src/domain/lease.js';
 import { emptyState, type State } from '../../src/domain/state.js';
 import { MILLISECOND, SECOND } from '../../src/domain/time.js';
 import { DueTimes } from '../../src/engine/replica.js';
+import { compiled, DOCUMENT } from '../support/domain.js';
 import { SAMPLE_TIME as NOW, sampleEnded, sampleLease, sampleRun, sampleWaiter } from '../support/sample-records.js';
 
 function counted(state: State): () => number {
@@ -40,6 +42,20 @@ describe('what the sweeper must see', () => {
     const state = emptyState('test');
     state.runs.set('r', sampleRun({ runId: 'r', authorityEndsAt: NOW }));
     expect(new DueTimes().isDue(state, NOW)).toBe(true);
+  });
+
+  it('the start of a resource set that is waited for, once', () => {
+    const entries = [{ resource: 'doc/x', access: 'write' as const }];
+    const state = emptyState('test');
+    state.map = compiled({ ...DOCUMENT, sets: { s: { not_before: NOW + SECOND, entries } } });
+    const made = sampleWaiter({ request: { entries: [], task: null, resourceSet: 's' } });
+    const long = { ...(made.waiting as Waiting), waitsUntil: NOW + 60 * SECOND, attachedUntil: NOW + 60 * SECOND };
+    state.leases.set(made.leaseId, { ...made, waiting: long });
+    const due = new DueTimes();
+    expect(due.isDue(state, NOW)).toBe(false);
+    expect(due.isDue(state, NOW + SECOND)).toBe(true);
+    // It may wait on for other reasons.
+    expect(due.isDue(state, NOW + SECOND)).toBe(false);
   });
 
   it('many records are walked once a second, unless an end that is known of has passed', () => {

@@ -3,6 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { DomainEvent, EventBody, EventKind } from '../../src/domain/event.js';
 import type { EndReason, Lease, LeaseEntry } from '../../src/domain/lease.js';
+import type { EndRefusal } from '../../src/domain/refusal.js';
 import type { Run } from '../../src/domain/run.js';
 import { toRecords } from '../../src/engine/batch.js';
 import { BODY_VERSION, canonicalJson, decodeEvent, encodeBody, UnknownEvent } from '../../src/engine/event-codec.js';
@@ -41,6 +42,12 @@ const entry: fc.Arbitrary<LeaseEntry> = fc.record({
 });
 const ruleLock = fc.record({ key: text, mode: fc.constantFrom('IX', 'S', 'X'), rule: text, entry: fc.nat(99) });
 const endReason: fc.Arbitrary<EndReason> = fc.constantFrom('released', 'expired', 'timed_out', 'map_changed');
+const endRefusal: fc.Arbitrary<EndRefusal> = fc.record({
+  kind: fc.constantFrom('forbidden', 'already_held'),
+  message: text,
+  resource: text,
+  resolution: fc.record({ action: text, who: text, retryable: fc.boolean() }),
+});
 const lease: fc.Arbitrary<Lease> = fc.record({
   leaseId: text,
   runId: text,
@@ -73,6 +80,7 @@ const lease: fc.Arbitrary<Lease> = fc.record({
   ),
   endReason: optional(endReason),
   endedAt: optional(time),
+  endRefusal: optional(endRefusal),
 });
 const run: fc.Arbitrary<Run> = fc.record({
   runId: text,
@@ -144,17 +152,24 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     entries: fc.array(entry, { maxLength: 3 }),
     ruleLocks: fc.array(ruleLock, { maxLength: 2 }),
   }),
-  lease_ended: fc.record({ leaseId: text, endReason, reason: text }),
+  lease_ended: fc.record(
+    { leaseId: text, endReason, reason: text, refusal: endRefusal },
+    { requiredKeys: ['leaseId', 'endReason', 'reason'] },
+  ),
   key_bound: fc.record({
-    binding: fc.record({
-      scope: text,
-      key: text,
-      use: fc.constantFrom('acquire', 'tombstone', 'create_run', 'update_run_state', 'stop_runs'),
-      fingerprint: text,
-      runId: text,
-      leaseId: text,
-      boundAt: time,
-    }),
+    binding: fc.record(
+      {
+        scope: text,
+        key: text,
+        use: fc.constantFrom('acquire', 'tombstone', 'create_run', 'update_run_state', 'stop_runs'),
+        fingerprint: text,
+        runId: text,
+        leaseId: text,
+        boundAt: time,
+        stopped: texts,
+      },
+      { requiredKeys: ['scope', 'key', 'use', 'fingerprint', 'runId', 'leaseId', 'boundAt'] },
+    ),
   }),
   acquire_refused: fc.record({
     refusal: fc.constantFrom('held', 'limit'),

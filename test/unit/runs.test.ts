@@ -154,6 +154,18 @@ describe('StopRun (R4, P3, F14)', () => {
     expect(ns.lease(waiting).state).toBe('active');
   });
 
+  it.each([
+    ['', 'The run is stopped.'],
+    ['no more money', 'The run is stopped: no more money.'],
+    ['No more money.', 'The run is stopped: No more money.'],
+  ])('the reason is told as it was given: %j', (reason, message) => {
+    const ns = new Namespace().runs('a');
+    const lease = ns.hold('a', leased('doc/x'));
+    ns.stop('a', reason);
+    expect(ns.refused(ns.acquire('a', [leased('doc/x')])).message).toBe(message);
+    expect(ns.check(lease, {}).results[0]?.message).toBe(message.replace('is stopped', 'was stopped'));
+  });
+
   it('an unknown run is not found', () => {
     const ns = new Namespace();
     ns.loaded = { ...ns.loaded, runs: new Map([['nobody', null]]) };
@@ -182,15 +194,33 @@ describe('StopRuns', () => {
     expect(stopRuns(three(), { principal: 'q', resource: 'doc/y' }).runIds).toEqual([]);
   });
 
-  it('a repeated call stops none, also not what came since', () => {
+  it('a repeated call answers as the first, and stops nothing that came since', () => {
     const ns = three();
-    stopRuns(ns);
+    const first = stopRuns(ns);
+    ns.advance(SECOND);
     ns.run('d', { principal: 'p' });
-    expect(stopRuns(ns).runIds).toEqual([]);
+    expect(stopRuns(ns)).toEqual(first);
+    expect(ns.last).toEqual([]);
     expect(ns.state.runs.get('d')?.state).toBe('active');
     expect(() => stopRuns(ns, { fingerprint: 'g' })).toThrow(
       expect.objectContaining({ reason: 'IDEMPOTENCY_KEY_REUSED' }),
     );
+  });
+
+  it('a repeated call looks up together what is no longer in memory', () => {
+    const ns = three();
+    stopRuns(ns);
+    ns.state.runs.delete('a');
+    ns.state.runs.delete('b');
+    expect(() => stopRuns(ns)).toThrow(expect.objectContaining({ wanted: { runIds: ['a', 'b'] } }));
+    ns.loaded = {
+      ...ns.loaded,
+      runs: new Map([
+        ['a', null],
+        ['b', null],
+      ]),
+    };
+    expect(stopRuns(ns).runIds).toEqual(['a', 'b', 'c']);
   });
 
   it('leaves nothing live, whoever waited for whom', () => {
@@ -222,7 +252,8 @@ describe('the end of authority (R2)', () => {
     expect(ns.state.runs.get('a')).toMatchObject({ state: 'expired', endedAt: ns.now });
     expect(ns.lease(lease)).toMatchObject({ state: 'ended', endReason: 'expired' });
     expect(ns.lease(waiting).state).toBe('ended');
-    expect(ns.decision.reliedOnAsPast).toBe(START + 10 * SECOND);
+    // The latest of what was taken to be over: the place in the queue, a moment after the authority.
+    expect(ns.decision.reliedOnAsPast).toBe(waiting.waiting?.attachedUntil);
   });
 });
 

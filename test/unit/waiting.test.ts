@@ -1,11 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ATTACHED_FOR, describeWaiting } from '../../src/domain/decide/acquire.js';
+import { endedWaiting } from '../../src/domain/decide/acquire-refusals.js';
 import { Decision } from '../../src/domain/decide/decision.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
 import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
-import type { Lease } from '../../src/domain/lease.js';
+import type { EndReason, Lease } from '../../src/domain/lease.js';
 import { Queue } from '../../src/domain/queue.js';
 import { overlay } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
@@ -22,6 +23,7 @@ import {
   tokenOn,
 } from '../support/domain.js';
 import { Oracle, OracleQueue, universeOf } from '../support/oracle.js';
+import { sampleWaiter } from '../support/sample-records.js';
 
 const LONG = 600 * SECOND;
 
@@ -37,6 +39,10 @@ function keep(ns: Namespace, ...leases: readonly Lease[]): void {
       })),
     ),
   );
+}
+
+function waitingIn(ns: Namespace): Lease[] {
+  return [...ns.state.leases.values()].filter((lease) => lease.state === 'waiting');
 }
 
 describe('a place in the queue (P9)', () => {
@@ -227,15 +233,39 @@ describe('passing those who wait for one’s own run (P9)', () => {
     expect(ns.refused(ns.acquire('a', [leased('doc/z')])).kind).toBe('held');
   });
 
-  // Known: the search for who waits for whom counts the place of a request that is itself passed. `one` passes the
-  // request of `three`, so it does not wait for `three`, yet `three` passes it in turn.
-  it.fails('nor those who have passed it themselves', () => {
+  it('nor those who pass it themselves: `one` passes `three`, so it does not wait for `three`', () => {
     const ns = new Namespace().runs('one', 'two', 'three');
     ns.hold('one', optimistic('doc/t'));
     ns.hold('two', optimistic('doc/s/a'));
     ns.queue('three', stable('doc/t'), leased('doc/s/k'));
     ns.queue('one', leased('doc/s/k'), stable('doc/s/'));
     expect(ns.refused(ns.acquire('three', [optimistic('doc/s/b')])).kind).toBe('held');
+  });
+
+  it('nor those who wait for another that passes it: `b` waits for `x`, and `x` passes `y`', () => {
+    const ns = new Namespace().runs('a', 'b', 'x', 'y', 'other');
+    ns.hold('a', leased('doc/a'));
+    ns.hold('x', leased('doc/x1'), leased('doc/x2'));
+    ns.hold('other', leased('doc/o'));
+    ns.queue('y', leased('doc/a'), leased('doc/x1'), leased('doc/q'));
+    // x stands behind y on q, but y waits for what x holds.
+    ns.queue('x', leased('doc/q'), leased('doc/o'));
+    ns.queue('b', leased('doc/x2'), leased('doc/z'));
+    expect(ns.refused(ns.acquire('a', [leased('doc/z')])).kind).toBe('held');
+  });
+
+  it('it may come to wait for whom it could have passed later: then it is looked at again', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    ns.hold('d', leased('doc/u'));
+    ns.hold('c', leased('doc/v'));
+    const own = ns.queue('a', leased('doc/u'));
+    ns.queue('b', leased('doc/v'), leased('doc/y'));
+    const behind = ns.queue('a', leased('doc/y'));
+    // b waits for a from now on, at first by a's place alone.
+    ns.queue('b', leased('doc/u'));
+    keep(ns, behind);
+    expect(ns.lease(behind).state).toBe('active');
+    expect(ns.lease(own).state).toBe('waiting');
   });
 });
 
@@ -319,17 +349,34 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
     expect(ns.acquire('b', [leased('doc/x')], { wait: LONG }).kind).toBe('waiting');
   });
 
-  it('nor does a grant that passes somebody close one: the run loses the request that waits for them', () => {
+  it('a place ahead of a run that passes it closes none', () => {
     const ns = new Namespace().runs('a', 'b', 'c');
     ns.hold('a', stable('doc/x'));
     ns.hold('b', leased('doc/y'));
-    const own = ns.queue('c', leased('doc/y'), leased('doc/x'));
+    ns.queue('c', leased('doc/y'), leased('doc/x'));
+    ns.queue('b', leased('doc/x'));
+    // b stands behind c and passes it, since c waits for y: so b does not wait for c, and c does not pass b.
+    expect(ns.refused(ns.acquire('c', [stable('doc/x')])).kind).toBe('held');
+  });
+
+  it('nor does a grant close one: the run loses the request that waits for those behind it', () => {
+    const ns = new Namespace().runs('a', 'b', 'd');
+    const holder = ns.hold('d', leased('doc/x'));
+    ns.hold('b', leased('doc/y'));
+    const first = ns.queue('a', leased('doc/x'));
+    const own = ns.waiting(ns.acquire('a', [leased('doc/y')], { wait: LONG, key: 'k' }));
     const other = ns.queue('b', leased('doc/x'));
-    // b stands behind c, so c passes it; now b needs what c holds, and c what b holds.
-    ns.hold('c', stable('doc/x'));
-    expect(ns.kinds).toEqual(['lease_granted', 'lease_ended']);
-    expect(ns.last[1]?.body).toMatchObject({ endReason: 'refused', reason: expect.stringContaining('c → b → c') });
-    expect([ns.lease(own).state, ns.lease(other).state]).toEqual(['ended', 'waiting']);
+    // a gets x, which b needs, and waits for y, which b holds.
+    ns.release(holder);
+    expect(ns.last.map((event) => [event.body.kind, event.leaseId])).toEqual([
+      ['lease_ended', holder.leaseId],
+      ['lease_granted', first.leaseId],
+      ['lease_ended', own.leaseId],
+    ]);
+    expect(ns.last[2]?.body).toMatchObject({ endReason: 'refused', reason: expect.stringContaining('a → b → a') });
+    expect(ns.lease(other).state).toBe('waiting');
+    const told = ns.refused(ns.acquire('a', [leased('doc/y')], { wait: LONG, key: 'k' }));
+    expect(told).toMatchObject({ kind: 'deadlock', message: expect.stringContaining('closed a cycle') });
   });
 
   it('random requests of a few runs never leave a cycle, and what is refused was one (oracle)', () => {
@@ -367,8 +414,12 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
             // Whoever holds what the run asked for waits, in the end, for the run.
             expect(before.waitsFor(answer.refusal.cycle[1] as string, runId)).toBe(true);
           }
-          const after = queueOf();
+          let after = queueOf();
           expect(after.deadlocked()).toBeNull();
+          do keep(ns, ...waitingIn(ns));
+          while (ns.kinds.includes('lease_granted'));
+          expect(queueOf().waitingForNothing()).toBeNull();
+          after = queueOf();
           const searched = new Queue({ state: ns.state, now: ns.now });
           for (const one of ['a', 'b', 'c', 'd']) {
             for (const other of ['a', 'b', 'c', 'd'].filter((id) => id !== one)) {
@@ -395,6 +446,48 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
 });
 
 describe('how waiting ends without a grant', () => {
+  it.each(['timed_out', 'withdrawn'] as const)('%s: proven to be over on the database clock (P11)', (endReason) => {
+    const ends: ((ns: Namespace, holder: Lease) => void)[] = [
+      (ns) => ns.sweep(),
+      (ns) => ns.acquire('c', [leased('doc/x')]),
+      (ns) => ns.acquire('b', [leased('doc/x')], { key: 'k', wait: 1 }),
+      (ns, holder) => ns.release(holder),
+    ];
+    for (const end of ends) {
+      const ns = new Namespace().runs('a', 'b', 'c');
+      const holder = ns.hold('a', leased('doc/x'));
+      const wait = endReason === 'timed_out' ? 5 * SECOND : LONG;
+      const waiting = ns.waiting(ns.acquire('b', [leased('doc/x')], { wait, key: 'k' }));
+      ns.advance(ATTACHED_FOR);
+      end(ns, holder);
+      expect(ns.lease(waiting).endReason).toBe(endReason);
+      const { waitsUntil = 0, attachedUntil = 0 } = waiting.waiting ?? {};
+      expect(ns.decision.reliedOnAsPast).toBe(endReason === 'timed_out' ? waitsUntil : attachedUntil);
+    }
+  });
+
+  it('a request without wait is not refused because of a place that nobody came back for', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'), leased('doc/y'));
+    expect(ns.refused(ns.acquire('c', [leased('doc/y')])).kind).toBe('held');
+    ns.advance(ATTACHED_FOR);
+    ns.hold('c', leased('doc/y'));
+    expect(ns.kinds).toEqual(['lease_ended', 'lease_granted']);
+    expect([ns.lease(waiting).endReason, ns.lease(holder).state]).toEqual(['withdrawn', 'active']);
+  });
+
+  it('but by one who has waited longer for the same, and gets it then', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    ns.hold('a', leased('doc/x'));
+    ns.queue('b', leased('doc/x'), leased('doc/y'));
+    ns.advance(SECOND);
+    const behind = ns.queue('c', leased('doc/y'));
+    ns.advance(ATTACHED_FOR - SECOND);
+    expect(ns.refused(ns.acquire('d', [leased('doc/y')])).blockers).toMatchObject([{ runId: 'c', waiting: false }]);
+    expect(ns.lease(behind).state).toBe('active');
+  });
+
   it('the wait is over: timed_out, and the retry is told so', () => {
     const ns = new Namespace().runs('a', 'b');
     ns.hold('a', leased('doc/x'));
@@ -457,6 +550,7 @@ describe('how waiting ends without a grant', () => {
     ns.update('b', 'blocked');
     ns.release(holder);
     expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+    expect(endedWaiting(ns.lease(waiting))).toMatchObject({ kind: 'run_blocked', resolution: { who: 'runner' } });
   });
 
   it('another lease of the run holds it now', () => {
@@ -466,6 +560,7 @@ describe('how waiting ends without a grant', () => {
     ns.hold('b', leased('doc/y'));
     ns.release(holder);
     expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+    expect(endedWaiting(ns.lease(waiting))).toMatchObject({ kind: 'already_held', resource: 'doc/y' });
   });
 
   it('its turn comes over an expired lease of its own run: that one ends first (P1)', () => {
@@ -483,10 +578,10 @@ describe('how waiting ends without a grant', () => {
     ]);
   });
 
-  it('the map does not grant it any more', () => {
+  it('the map does not grant it any more: told as what it is, now and by a later retry', () => {
     const ns = new Namespace().runs('a', 'b');
     const holder = ns.hold('a', leased('doc/x'));
-    const waiting = ns.queue('b', leased('doc/x'));
+    const waiting = ns.waiting(ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' }));
     ns.putMap({
       ...DOCUMENT,
       kinds: [{ pattern: 'doc/{id...}', authority: 'forbid' }],
@@ -497,6 +592,42 @@ describe('how waiting ends without a grant', () => {
     });
     ns.release(holder);
     expect(ns.lease(waiting)).toMatchObject({ state: 'ended', endReason: 'refused' });
+    const told = ns.refused(ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' }));
+    expect(told).toEqual(endedWaiting(ns.lease(waiting)));
+    expect(told).toMatchObject({ kind: 'forbidden', resource: 'doc/x' });
+    expect(told.message).toMatch(
+      /^When its turn came, the request was refused: "doc\/x" .* is closed to automated writes\.$/,
+    );
+    expect(told.resolution.action).toContain('a new try needs a new idempotency key.');
+  });
+
+  it('the database lost history: every request is told so, and whom to ask', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' });
+    ns.loseHistory();
+    const told = ns.refused(ns.acquire('b', [leased('doc/x')], { wait: LONG, key: 'k' }));
+    expect(told).toMatchObject({ kind: 'ended', resolution: { who: 'operator', retryable: false } });
+    expect(told.message).toContain('The database lost history');
+  });
+
+  it('each end has words of its own', () => {
+    const ended = (endReason: EndReason): string =>
+      endedWaiting({ ...sampleWaiter(), state: 'ended', endReason }).message;
+    const reasons: EndReason[] = [
+      ...(['released', 'expired', 'no_progress', 'revoked', 'run_stopped', 'run_ended', 'taken_over'] as const),
+      ...([
+        'unclaimed',
+        'database_changed',
+        'map_changed',
+        'parent_ended',
+        'withdrawn',
+        'timed_out',
+        'refused',
+      ] as const),
+    ];
+    expect(new Set(reasons.map(ended)).size).toBe(reasons.length);
+    expect(endedWaiting(undefined).kind).toBe('ended');
   });
 
   it('its resource set may not be had yet, on the map as it is now', () => {
@@ -507,7 +638,82 @@ describe('how waiting ends without a grant', () => {
     const entries = DOCUMENT.sets?.now?.entries ?? [];
     ns.putMap({ ...DOCUMENT, sets: { now: { not_before: START + 3_600 * SECOND, entries } } });
     ns.release(holder);
-    expect(ns.lease(waiting).state).not.toBe('active');
+    expect(endedWaiting(ns.lease(waiting)).kind).toBe('lock_delay');
+  });
+});
+
+describe('a resource set whose start lies ahead (C1a)', () => {
+  const START_IN = 60 * SECOND;
+  const set = { entries: [], task: null, resourceSet: 'now' };
+  const entries = DOCUMENT.sets?.now?.entries ?? [];
+
+  /** The set may be had in a minute. */
+  function soon(...runs: string[]): Namespace {
+    const ns = new Namespace().runs(...runs);
+    ns.putMap({ ...DOCUMENT, sets: { now: { not_before: START + START_IN, entries } } });
+    return ns;
+  }
+
+  function passMinute(ns: Namespace, ...waiting: Lease[]): void {
+    for (let seconds = 0; seconds < 60; seconds += 5) {
+      keep(ns, ...waiting.map((lease) => ns.lease(lease)).filter((lease) => lease.state === 'waiting'));
+      ns.advance(5 * SECOND);
+    }
+  }
+
+  it('is refused without wait, or with one that ends before it; the answer says when', () => {
+    const ns = soon('a');
+    const refusal = { kind: 'lock_delay', retryAfter: START_IN, resolution: { retryable: true } };
+    expect(ns.refused(ns.acquire('a', set))).toMatchObject(refusal);
+    expect(ns.refused(ns.acquire('a', set, { wait: START_IN }))).toMatchObject(refusal);
+  });
+
+  it('is waited for, and granted at its time by the sweeper, which the append proves', () => {
+    const ns = soon('a');
+    const answer = ns.acquire('a', set, { wait: START_IN + 1 });
+    expect(answer).toMatchObject({ kind: 'waiting', place: 1, refusal: { kind: 'lock_delay', retryAfter: START_IN } });
+    const waiting = ns.waiting(answer);
+    ns.sweep();
+    expect(ns.lease(waiting).state).toBe('waiting');
+    passMinute(ns, waiting);
+    ns.sweep();
+    expect(ns.lease(waiting).state).toBe('active');
+    expect(ns.decision.reliedOnAsPast).toBe(START + START_IN);
+  });
+
+  it('is granted as well when its caller comes back, or its place is kept', () => {
+    for (const look of [
+      (ns: Namespace) => ns.acquire('a', set, { wait: LONG, key: 'k' }),
+      (ns: Namespace, waiting: Lease) => keep(ns, waiting),
+    ]) {
+      const ns = soon('a');
+      const waiting = ns.waiting(ns.acquire('a', set, { wait: LONG, key: 'k' }));
+      passMinute(ns, waiting);
+      look(ns, waiting);
+      expect(ns.lease(waiting)).toMatchObject({ state: 'active', claimBy: null });
+    }
+  });
+
+  it('holds nobody up before, and keeps its place: at its time nobody gets in front of it', () => {
+    const ns = soon('a', 'b', 'c', 'd');
+    const waiting = ns.waiting(ns.acquire('a', set, { wait: LONG }));
+    const other = ns.granted(ns.acquire('b', [leased('doc/set')], { ttl: 300 * SECOND }));
+    const late = ns.queue('c', leased('doc/set'));
+    passMinute(ns, waiting, late);
+    keep(ns, waiting, late);
+    expect(ns.refused(ns.acquire('d', [stable('doc/set')])).blockers.length).toBe(3);
+    ns.release(other);
+    expect([ns.lease(waiting).state, ns.lease(late).state]).toEqual(['active', 'waiting']);
+  });
+
+  it('says who holds it as well', () => {
+    const ns = soon('a', 'b');
+    ns.hold('b', leased('doc/set'));
+    const answer = ns.acquire('a', set, { wait: LONG });
+    expect(answer).toMatchObject({
+      kind: 'waiting',
+      refusal: { kind: 'lock_delay', retryAfter: START_IN, blockers: [{ runId: 'b' }] },
+    });
   });
 });
 

@@ -2,7 +2,7 @@ import type { ExpandedEntry, WriteSetRequest } from '../entry.js';
 import type { Refusal } from '../refusal.js';
 import { type ConflictStep, findConflicts } from './conflicts.js';
 import { expandForQuestion } from './expand.js';
-import type { ConflictMap } from './map.js';
+import { becauseOf, type ConflictMap } from './map.js';
 
 /** Whether two write sets conflict, and by what. */
 export interface Explanation {
@@ -24,11 +24,7 @@ export interface Explanation {
 export function explainConflict(map: ConflictMap, a: WriteSetRequest, b: WriteSetRequest): Explanation {
   const one = expandForQuestion(map, a);
   const other = expandForQuestion(map, b);
-  const steps = findConflicts(
-    one.writeSet,
-    other.writeSet,
-    (rule) => map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '',
-  );
+  const steps = findConflicts(one.writeSet, other.writeSet, (rule) => becauseOf(map, rule));
   return {
     conflict: steps.length > 0,
     steps,

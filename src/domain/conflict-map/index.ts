@@ -18,6 +18,7 @@ export {
 } from './expand.js';
 export { type Explanation, explainConflict } from './explain.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
-export { describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
+export { becauseOf, describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
 export { type TaskCollision, type TaskPair, taskMatrix } from './matrix.js';
+export { startOf } from './requested.js';
 export { type RuleAbout, rulesAbout } from './rules-about.js';

@@ -145,6 +145,11 @@ export function observes(map: ConflictMap, resource: string): boolean {
   return kind === null ? map.unmatched === 'observe' : kind.mode === 'observe';
 }
 
+/** Why a `conflicts` rule is there, as the admin said; empty: not said, or no such rule. */
+export function becauseOf(map: ConflictMap, rule: string): string {
+  return map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+}
+
 export interface ResourceDescription {
   readonly resource: string;
   /** Pattern of its kind; empty: none matches. */

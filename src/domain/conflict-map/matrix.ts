@@ -1,7 +1,7 @@
 import type { ExpandedEntry } from '../entry.js';
 import { type ConflictStep, findConflicts, inWords } from './conflicts.js';
 import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
-import type { ConflictMap, Task } from './map.js';
+import { becauseOf, type ConflictMap, type Task } from './map.js';
 import { literalValues } from './matrix-values.js';
 import { quoted } from './problems.js';
 
@@ -152,8 +152,7 @@ class Model {
     this.literals = literalValues(map);
   }
 
-  readonly because = (rule: string): string =>
-    this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+  readonly because = (rule: string): string => becauseOf(this.map, rule);
 
   expand(task: Task, values: Values): ExpandedWriteSet {
     const id = JSON.stringify([task.name, ...values]);

@@ -38,6 +38,12 @@ function entriesOf(map: ConflictMap, request: WriteSetRequest): Requested {
   return { ok: true, entries: request.entries, notBefore: null };
 }
 
+/** When what is asked for may be had at the earliest: the start of the resource set it names; 0: at any time. */
+export function startOf(map: ConflictMap, request: WriteSetRequest | null): Micros {
+  if (request === null || request.resourceSet === null || request.task !== null) return 0;
+  return map.sets.get(request.resourceSet)?.notBefore ?? 0;
+}
+
 function setEntries(map: ConflictMap, name: string): Requested {
   const set = map.sets.get(name);
   if (set === undefined) {

@@ -1,57 +1,76 @@
-import type { ExpandedWriteSet } from '../conflict-map/index.js';
+import { becauseOf, type ConflictMap, type ExpandedWriteSet } from '../conflict-map/index.js';
 import type { RequestedEntry } from '../entry.js';
-import type { Lease } from '../lease.js';
+import type { EndReason, Lease } from '../lease.js';
 import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
 import { type Blocker, type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
+import { NEW_RUN } from './run-guard.js';
+
+const ASK_ANEW = { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false };
 
 /** A repeated call by a key whose lease or place is gone. */
 export function gone(message: string): Refusal {
   return refuse('ended', message, ASK_ANEW);
 }
 
-const ASK_ANEW = { action: 'Ask anew with a new idempotency key.', who: 'runner', retryable: false };
+/** What the run of a waiting request is told that ended without a grant, by how it ended. */
+const ENDED_WAITING: Readonly<Record<EndReason, Refusal>> = {
+  timed_out: refuse('wait_timeout', 'The wait ended before the request could be granted.', {
+    action: 'Ask anew with a new idempotency key, or with a longer wait.',
+    who: 'runner',
+    retryable: true,
+  }),
+  withdrawn: gone('The place in the queue was given up: its run withdrew it, or nobody came back for it in time.'),
+  revoked: gone('An operator ended the waiting request.'),
+  run_stopped: refuse('run_ended', 'The run was stopped while the request waited.', NEW_RUN),
+  run_ended: refuse('run_ended', 'The run ended while the request waited.', NEW_RUN),
+  database_changed: refuse('ended', 'The database lost history, which ended every lease and every waiting request.', {
+    action: 'Ask an operator to check what the run did and to resume it; then ask anew with a new idempotency key.',
+    who: 'operator',
+    retryable: false,
+  }),
+  map_changed: gone('A change of the conflict map ended the waiting request.'),
+  taken_over: gone('An emergency take-over ended the waiting request.'),
+  parent_ended: gone("The parent run's lease ended, and the waiting request with it."),
+  refused: gone('The waiting request was decided again and refused.'),
+  released: gone('The waiting request was released.'),
+  // These end what was granted, which a waiting request was not.
+  expired: gone('The waiting request expired.'),
+  no_progress: gone('The waiting request ended without progress.'),
+  unclaimed: gone('Nobody claimed the grant in time.'),
+};
 
 /** How a waiting request ended without a grant, as its run is told. */
 export function endedWaiting(lease: Lease | undefined): Refusal {
-  switch (lease?.endReason) {
-    case 'timed_out':
-      return refuse('wait_timeout', 'The wait ended before the locks were free.', {
-        action: 'Ask anew with a new idempotency key, or with a longer wait.',
-        who: 'runner',
-        retryable: true,
-      });
-    case 'run_stopped':
-    case 'run_ended':
-      return refuse('run_ended', 'The run ended while the request waited.', {
-        action: 'Create a new run with its own contract.',
-        who: 'runner',
-        retryable: false,
-      });
-    case 'withdrawn':
-      return refuse(
-        'ended',
-        'The place in the queue was given up: it was withdrawn, or nobody came back for it in time.',
-        ASK_ANEW,
-      );
-    case 'revoked':
-      return refuse('ended', 'An operator ended the waiting request.', ASK_ANEW);
-    default:
-      return refuse(
-        'ended',
-        'The waiting request was decided again and refused: the map changed, another lease of the run holds it, or its run would wait for itself.',
-        ASK_ANEW,
-      );
-  }
+  if (lease === undefined || lease.endReason === null) return gone('The waiting request is not known any more.');
+  const { endReason, endRefusal } = lease;
+  if (endReason !== 'refused' || endRefusal === null) return ENDED_WAITING[endReason];
+  const { kind, message, resource, resolution } = endRefusal;
+  const action = `${resolution.action.replace(/\.$/, '')}; a new try needs a new idempotency key.`;
+  return refuse(
+    kind,
+    `When its turn came, the request was refused: ${message}`,
+    { ...resolution, action },
+    { resource },
+  );
+}
+
+/** A grant to another request, or a new map, made runs wait for each other. */
+export function deadlocked(why: string): Refusal {
+  return refuse('deadlock', `${why}.`, {
+    action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
+    who: 'runner',
+    retryable: true,
+  });
 }
 
 export function notYet(notBefore: Micros, now: Micros): Refusal {
   return refuse(
     'lock_delay',
     'The resource set cannot be had before its start time.',
-    { action: 'Ask again after the start time.', who: 'runner', retryable: true },
+    { action: 'Wait for the start time (set wait), or ask again after it.', who: 'runner', retryable: true },
     { retryAfter: notBefore - now },
   );
 }
@@ -97,6 +116,7 @@ export function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal 
 }
 
 export function held(
+  map: ConflictMap,
   entries: readonly { readonly resource: string; readonly impliedBy: string }[],
   obstacles: readonly Obstacle[],
   now: Micros,
@@ -105,7 +125,8 @@ export function held(
   const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
   const first = blockers[0];
   const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
-  const by = first?.rule ? ` (by rule ${first.rule})` : '';
+  const because = first === undefined ? '' : becauseOf(map, first.rule);
+  const by = first?.rule ? ` (by rule ${first.rule}${because === '' ? '' : `, since ${because}`})` : '';
   const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
   return refuse(
     'held',

@@ -1,4 +1,4 @@
-import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
+import { type ExpandedWriteSet, expandWriteSet, startOf } from '../conflict-map/index.js';
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
@@ -20,13 +20,15 @@ import {
   waiterLimit,
 } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endLeases, endPastLeases } from './ending.js';
+import { endPastLeases } from './ending.js';
 import {
   enforcedLocks,
   entriesWithToken,
   grantTimes,
   grantWaiters,
+  lookAgain,
   MAX_PAST_ENDED,
+  overInTheWay,
   pastInTheWay,
   refuseDeadlocked,
 } from './granting.js';
@@ -106,22 +108,27 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   noteUnmatched(decision, expanded.ok ? expanded.writeSet.unmatched : expanded.unmatched);
   if (!expanded.ok) return refused(expanded.refusal);
   const { writeSet } = expanded;
-  if (writeSet.notBefore !== null && writeSet.notBefore > decision.now)
-    return refused(notYet(writeSet.notBefore, decision.now));
+  const notBefore = writeSet.notBefore ?? 0;
+  const isEarly = notBefore > decision.now;
+  if (isEarly && (command.wait <= 0 || notBefore >= decision.now + command.wait))
+    return refused(notYet(notBefore, decision.now));
   const limit = limitRefusal(decision, run);
   if (limit !== null) return refused(limit);
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
   const locks = enforcedLocks(writeSet);
   const own = ownHolder(decision.state, locks, asker, decision.now);
   if (own !== null) return refused(alreadyHeld(own, writeSet));
-  // What has expired ends first, so that those who waited for it go first (P9).
-  const past = pastInTheWay(decision, writeSet, MAX_PAST_ENDED);
-  if (past.length > 0) endPastLeases(decision, past);
   const queue = new Queue(decision);
+  // What is over by its time ends first, so that those who waited for it go first (P9).
+  const past = [...pastInTheWay(decision, writeSet, MAX_PAST_ENDED), ...overInTheWay(decision, locks, asker, queue)];
+  if (past.length > 0) endPastLeases(decision, past);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
-  if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };
-  const grantable = grantableNow(decision, command, run, queue);
-  const heldByOthers = held(writeSet.entries, obstacles, decision.now, grantable);
+  if (obstacles.length === 0 && !isEarly) {
+    if (notBefore > 0) decision.relyOnPast(notBefore);
+    return { kind: 'granted', writeSet, asker };
+  }
+  const grantable = isEarly ? [] : grantableNow(decision, command, run, queue);
+  const heldByOthers = notNowRefusal(decision, writeSet.entries, obstacles, notBefore, grantable);
   if (command.wait <= 0) return refused(heldByOthers);
   const cycle = deadlockCycle(decision, locks, asker, queue);
   if (cycle !== null) return refused(deadlock(heldByOthers, cycle));
@@ -146,6 +153,22 @@ function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker,
   for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
     if (!queue.runsWaitingFor(asker.runId).has(obstacle.lease.runId)) yield obstacle;
   }
+}
+
+/** Why a request cannot be granted yet: who stands in the way, and the start of its resource set. */
+function notNowRefusal(
+  { state, now }: Decision,
+  entries: ExpandedWriteSet['entries'],
+  obstacles: readonly Obstacle[],
+  notBefore: Micros,
+  grantable: readonly RequestedEntry[],
+): Refusal {
+  if (notBefore <= now) return held(state.map, entries, obstacles, now, grantable);
+  const early = notYet(notBefore, now);
+  const byOthers = obstacles.length === 0 ? null : held(state.map, entries, obstacles, now, grantable);
+  if (byOthers === null) return early;
+  const { blockers, resource } = byOthers;
+  return { ...early, blockers, resource, retryAfter: Math.max(early.retryAfter ?? 0, byOthers.retryAfter ?? 0) };
 }
 
 /** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
@@ -253,6 +276,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     waiting: null,
     endReason: null,
     endedAt: null,
+    endRefusal: null,
   };
 }
 
@@ -275,6 +299,11 @@ function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding
   if (lease === undefined) return { kind: 'refusal', refusal: gone('What was granted by this key ended long ago.') };
   if (lease.state === 'active') return repeatActive(decision, lease);
   if (lease.state === 'waiting') return reattach(decision, lease);
+  return outcomeOf(lease);
+}
+
+/** What has come of a request that waits no more. */
+function outcomeOf(lease: Lease): AcquireDecision {
   if (lease.grantedAt !== null) return { kind: 'lease', leaseId: lease.leaseId };
   return { kind: 'refusal', refusal: endedWaiting(lease) };
 }
@@ -292,10 +321,9 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   const place = lease.waiting;
   const now = decision.now;
   if (place === null) throw new Error(`lease ${lease.leaseId.slice(0, 8)}… waits without a place in the queue`);
-  const end = queueEnd(place, now);
-  if (end !== null) {
-    endLeases(decision, [lease], end.endReason, end.reason);
-    return { kind: 'refusal', refusal: endedWaiting(decision.lease(lease.leaseId) ?? lease) };
+  if (queueEnd(place, now) !== null) {
+    endPastLeases(decision, [lease]);
+    return outcomeOf(decision.lease(lease.leaseId) ?? lease);
   }
   const attachment = place.attachment + 1;
   decision.emit(
@@ -305,7 +333,10 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
     },
     { runId: lease.runId, leaseId: lease.leaseId },
   );
-  const { refusal, ahead } = describeWaiting(decision, lease);
+  lookAgain(decision, [lease]);
+  const after = decision.lease(lease.leaseId) ?? lease;
+  if (after.state !== 'waiting') return outcomeOf(after);
+  const { refusal, ahead } = describeWaiting(decision, after);
   return { kind: 'waiting', leaseId: lease.leaseId, attachment, place: ahead + 1, refusal };
 }
 
@@ -314,7 +345,7 @@ export function describeWaiting(decision: Decision, lease: Lease): { refusal: Re
   const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
   const obstacles = [...obstaclesNow(decision, locksOfLease(lease), asker, new Queue(decision))];
   return {
-    refusal: held(lease.entries, obstacles, decision.now, []),
+    refusal: notNowRefusal(decision, lease.entries, obstacles, startOf(decision.state.map, lease.request), []),
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }

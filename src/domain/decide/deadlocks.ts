@@ -1,7 +1,10 @@
 import { cycleText, heldCycle } from '../deadlock.js';
+import { locksOfLease } from '../held-locks.js';
 import type { Lease } from '../lease.js';
+import { deadlocked } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endLeases } from './ending.js';
+import { endRefused } from './end-one.js';
+import { grantWaiters } from './granting.js';
 
 export interface Deadlocked {
   readonly lease: Lease;
@@ -21,7 +24,8 @@ export function endDeadlocked(decision: Decision, why: string, requestIds: reado
   for (let cycle = find(); cycle !== null; cycle = find()) {
     const lease = cycle.reduce((a, b) => ((a.waiting?.queuedAt ?? 0) > (b.waiting?.queuedAt ?? 0) ? a : b));
     const reason = `${why}: ${cycleText(cycle, lease)}.`;
-    endLeases(decision, [lease], 'refused', reason, requestIds);
+    endRefused(decision, lease, deadlocked(why), reason, requestIds);
+    grantWaiters(decision, locksOfLease(lease));
     ended.push({ lease, reason });
   }
   return ended;

@@ -33,8 +33,9 @@ export class NeedsLoad extends Error {
       readonly leaseId?: string;
       readonly runId?: string;
       readonly key?: { scope: string; key: string };
-      /** All that a command with many leases will ask for: looked up together. */
+      /** All that a command about many will ask for: looked up together. */
       readonly leaseIds?: readonly string[];
+      readonly runIds?: readonly string[];
     },
   ) {
     super('a record must be loaded before this can be decided');
@@ -86,6 +87,12 @@ export class View<S extends State = State> {
     const unknown = leaseIds.filter((id) => this.state.leases.get(id) === undefined && !this.loaded.leases.has(id));
     const [leaseId] = unknown;
     if (leaseId !== undefined) throw new NeedsLoad({ leaseId, leaseIds: unknown });
+  }
+
+  /** Likewise for runs. */
+  needRuns(runIds: readonly string[]): void {
+    const unknown = runIds.filter((id) => this.state.runs.get(id) === undefined && !this.loaded.runs.has(id));
+    if (unknown.length > 0) throw new NeedsLoad({ runIds: unknown });
   }
 
   /** A decision on an overlay that is thrown away: what a command would do now. */

@@ -1,4 +1,6 @@
-import { type EndReason, endReasonByTime, endsAt, type Lease } from '../lease.js';
+import type { EventBody } from '../event.js';
+import { type EndReason, endReasonByTime, endsAt, type Lease, queueEnd } from '../lease.js';
+import type { Refusal } from '../refusal.js';
 import type { Decision } from './decision.js';
 
 /** Ends one live lease or waiting request; who waits for its locks is the caller's to look at. */
@@ -9,8 +11,30 @@ export function endOne(
   reason: string,
   requestIds: readonly string[] = [],
 ): void {
+  emitEnd(decision, lease, { endReason, reason }, requestIds);
+}
+
+/** Ends a waiting request that was decided again and refused; its run is told the refusal, and the log also `reason`. */
+export function endRefused(
+  decision: Decision,
+  lease: Lease,
+  refusal: Refusal,
+  reason: string = refusal.message,
+  requestIds: readonly string[] = [],
+): void {
+  const { kind, message, resource, resolution } = refusal;
+  const told = { kind, message, resource, resolution };
+  emitEnd(decision, lease, { endReason: 'refused', reason, refusal: told }, requestIds);
+}
+
+function emitEnd(
+  decision: Decision,
+  lease: Lease,
+  end: Omit<Extract<EventBody, { kind: 'lease_ended' }>, 'kind' | 'leaseId'>,
+  requestIds: readonly string[],
+): void {
   decision.emit(
-    { kind: 'lease_ended', leaseId: lease.leaseId, endReason, reason },
+    { kind: 'lease_ended', leaseId: lease.leaseId, ...end },
     { runId: lease.runId, leaseId: lease.leaseId, resources: lease.entries.map((entry) => entry.resource), requestIds },
   );
 }
@@ -21,8 +45,17 @@ const BY_TIME = {
   expired: 'Its expiry passed without a renewal.',
 } as const;
 
-/** Writes the end of a lease whose time has come, before anything is granted over it. */
+/**
+ * Writes the end of a lease, or of a waiting request, whose time has come, before anything is granted over
+ * it. The append proves that the time has come on the database clock (P5, P11).
+ */
 export function endPast(decision: Decision, lease: Lease): void {
+  const end = lease.waiting === null ? null : queueEnd(lease.waiting, decision.now);
+  if (end !== null) {
+    decision.relyOnPast(end.at);
+    endOne(decision, lease, end.endReason, end.reason);
+    return;
+  }
   decision.relyOnPast(endsAt(lease));
   const endReason = endReasonByTime(lease);
   endOne(decision, lease, endReason, BY_TIME[endReason]);

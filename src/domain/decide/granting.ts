@@ -1,16 +1,18 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import { cycleText, heldCycle } from '../deadlock.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type LeaseEntry, type QueueEnd, queueEnd } from '../lease.js';
+import { isPast, type Lease, type LeaseEntry, queueEnd } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
 import { Queue } from '../queue.js';
+import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
+import { alreadyHeld, deadlocked, notYet } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endOne, endPast } from './end-one.js';
-import { runRefusal } from './run-guard.js';
+import { endPast, endRefused } from './end-one.js';
+import { runGone, runRefusal } from './run-guard.js';
 
 /** A grant to a request nobody hangs on must be claimed within this long. */
 export const CLAIM_WITHIN: Micros = 10 * SECOND;
@@ -91,8 +93,25 @@ interface Pass {
  */
 export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
   if (decision.state.waitingLeases === 0 || freed.length === 0) return;
+  settle(decision, waitersTouching(decision, freed));
+}
+
+/**
+ * Looks at waiting requests again, for what no freed lock tells: that the start of a resource set has come,
+ * or that a run may pass now whom it could not when it came, since that one has come to wait for it.
+ */
+export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
+  if (leases.length === 0) return;
+  const inOrder = [...leases].sort((a, b) => (a.waiting?.queuedAt ?? 0) - (b.waiting?.queuedAt ?? 0));
+  settle(
+    decision,
+    inOrder.map(({ leaseId }) => leaseId),
+  );
+}
+
+function settle(decision: Decision, first: readonly string[]): void {
   const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED };
-  let candidates = waitersTouching(decision, freed);
+  let candidates = first;
   while (candidates.length > 0) {
     const more: Lock[] = [];
     for (const leaseId of candidates) {
@@ -122,31 +141,38 @@ function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   const now = decision.now;
   const place = waiting.waiting;
   if (place === null || waiting.request === null) return [];
-  const end = queueEnd(place, now);
+  const isOver = queueEnd(place, now) !== null;
   const run = decision.run(waiting.runId);
-  if (end !== null || (run !== undefined && run.authorityEndsAt <= now)) {
+  if (isOver || (run !== undefined && run.authorityEndsAt <= now)) {
     if (pass.endsLeft <= 0) return [];
     pass.endsLeft -= 1;
   }
-  if (end !== null) return leaveQueue(decision, waiting, end.endReason, end.reason);
-  const notNow = run === undefined ? null : runRefusal(run, now, 'acquire');
-  if (run === undefined || notNow !== null)
-    return leaveQueue(decision, waiting, 'refused', notNow?.message ?? 'The run is gone.');
+  if (isOver) {
+    endPast(decision, waiting);
+    return locksOfLease(waiting);
+  }
+  if (run === undefined) return refuseWaiting(decision, waiting, runGone());
+  const notNow = runRefusal(run, now, 'acquire');
+  if (notNow !== null) {
+    if (run.authorityEndsAt <= now) decision.relyOnPast(run.authorityEndsAt);
+    return refuseWaiting(decision, waiting, notNow);
+  }
   const asker: Asker = { runId: run.runId, order: place.queuedAt, leaseId: waiting.leaseId };
   if (!isFree(decision, locksOfLease(waiting), asker, pass.queue)) return [];
   const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
-  if (!expanded.ok) return leaveQueue(decision, waiting, 'refused', expanded.refusal.message);
-  if (expanded.writeSet.notBefore !== null && expanded.writeSet.notBefore > now)
-    return leaveQueue(decision, waiting, 'refused', 'The resource set may not be had before its start time.');
+  if (!expanded.ok) return refuseWaiting(decision, waiting, expanded.refusal);
+  const notBefore = expanded.writeSet.notBefore ?? 0;
+  if (notBefore > now)
+    return notBefore < place.waitsUntil ? [] : refuseWaiting(decision, waiting, notYet(notBefore, now));
   const locks = enforcedLocks(expanded.writeSet);
-  if (ownHolder(decision.state, locks, asker, now) !== null) {
-    return leaveQueue(decision, waiting, 'refused', 'Another lease of the run holds it now.');
-  }
+  const own = ownHolder(decision.state, locks, asker, now);
+  if (own !== null) return refuseWaiting(decision, waiting, alreadyHeld(own, expanded.writeSet));
   if (!isFree(decision, locks, asker, pass.queue)) return [];
   const past = pastInTheWay(decision, expanded.writeSet, pass.endsLeft + 1);
   if (past.length > pass.endsLeft) return [];
   pass.endsLeft -= past.length;
   for (const lease of past) endPast(decision, lease);
+  if (notBefore > 0) decision.relyOnPast(notBefore);
   grantWaiting(decision, waiting, run, expanded.writeSet, asker, pass.queue);
   return [...locksOfLease(waiting), ...past.flatMap(locksOfLease), ...refuseDeadlocked(decision, run)];
 }
@@ -162,8 +188,9 @@ export function refuseDeadlocked(decision: Decision, { runId }: Run): Lock[] {
   for (let cycle = find(); cycle !== null; cycle = find()) {
     const own = cycle.find((lease) => lease.runId === runId);
     if (own === undefined) break;
-    const reason = `Another grant to its run closed a cycle of runs that wait for each other: ${cycleText(cycle, own)}.`;
-    freed.push(...leaveQueue(decision, own, 'refused', reason));
+    const why = 'Another grant to its run closed a cycle of runs that wait for each other';
+    endRefused(decision, own, deadlocked(why), `${why}: ${cycleText(cycle, own)}.`);
+    freed.push(...locksOfLease(own));
   }
   return freed;
 }
@@ -180,14 +207,19 @@ export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atM
   return past;
 }
 
-function leaveQueue(
-  decision: Decision,
-  waiting: Lease,
-  endReason: QueueEnd['endReason'] | 'refused',
-  reason: string,
-): Lock[] {
-  endOne(decision, waiting, endReason, reason);
+function refuseWaiting(decision: Decision, waiting: Lease, refusal: Refusal): Lock[] {
+  endRefused(decision, waiting, refusal);
   return locksOfLease(waiting);
+}
+
+/** Places in the way of a new request that nobody came back for, or whose wait is over. */
+export function overInTheWay(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): Lease[] {
+  const over: Lease[] = [];
+  for (const { lease } of waitersAhead(decision.state, locks, asker, queue)) {
+    if (lease.waiting !== null && queueEnd(lease.waiting, decision.now) !== null) over.push(lease);
+    if (over.length >= MAX_PAST_ENDED) break;
+  }
+  return over;
 }
 
 /** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */

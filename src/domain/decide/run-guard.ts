@@ -1,6 +1,7 @@
 import { Fault } from '../fault.js';
 import { type Refusal, refuse } from '../refusal.js';
 import { hasEnded, type Run } from '../run.js';
+import { sentence } from '../sentence.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 
@@ -26,14 +27,17 @@ export function leaseNotFound(leaseId: string): Fault {
   );
 }
 
+/** What to do when a run has ended. */
+export const NEW_RUN = { action: 'Create a new run with its own contract.', who: 'runner', retryable: false };
+
+export function runGone(): Refusal {
+  return refuse('run_ended', 'The run is gone.', NEW_RUN);
+}
+
 /** Why a run may not get or extend authority now; null when it may. */
 export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'): Refusal | null {
   if (hasEnded(run) || run.state === 'stopping') {
-    return refuse('run_ended', `The run is ${run.state}${run.stateReason ? `: ${run.stateReason}` : ''}.`, {
-      action: 'Create a new run with its own contract.',
-      who: 'runner',
-      retryable: false,
-    });
+    return refuse('run_ended', sentence(`The run is ${run.state}`, run.stateReason), NEW_RUN);
   }
   if (run.authorityEndsAt <= now) {
     return refuse('run_ended', "The end of the run's authority has passed.", {
@@ -44,7 +48,7 @@ export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'):
   }
   if (run.state === 'blocked' && purpose === 'acquire') {
     const lost = run.blockCause === 'database_changed';
-    return refuse('run_blocked', `The run is blocked${run.stateReason ? `: ${run.stateReason}` : '.'}`, {
+    return refuse('run_blocked', sentence('The run is blocked', run.stateReason), {
       action: lost
         ? 'Ask an operator to check what the run did and to resume it (UpdateRunState to ACTIVE).'
         : 'Resume the run (UpdateRunState to ACTIVE) when it can go on.',

@@ -161,7 +161,7 @@ export interface StopRunsCommand {
   readonly requestIds: readonly string[];
 }
 
-/** StopRuns: all runs that match, in one append. A repeated call stops none. */
+/** StopRuns: all runs that match, in one append. A repeated call stops none, and answers as the first. */
 export function decideStopRuns(
   decision: Decision,
   command: StopRunsCommand,
@@ -171,8 +171,12 @@ export function decideStopRuns(
   if (binding !== undefined) {
     if (binding.use !== 'stop_runs' || binding.fingerprint !== command.fingerprint)
       throw keyReused(command.idempotencyKey);
-    return { runIds: [], effectiveAt: binding.boundAt };
+    const runIds = [...(binding.stopped ?? [])];
+    decision.needRuns(runIds);
+    return { runIds, effectiveAt: binding.boundAt };
   }
+  const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
+  const runIds = matching.map((run) => run.runId);
   decision.emit(
     {
       kind: 'key_bound',
@@ -184,13 +188,13 @@ export function decideStopRuns(
         runId: '',
         leaseId: '',
         boundAt: decision.now,
+        stopped: runIds,
       },
     },
     { requestIds: command.requestIds },
   );
-  const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
   stop(decision, matching, command.reason, command.requestIds);
-  return { runIds: matching.map((run) => run.runId), effectiveAt: decision.now };
+  return { runIds, effectiveAt: decision.now };
 }
 
 function matches(decision: Decision, run: Run, command: StopRunsCommand): boolean {

@@ -1,39 +1,42 @@
+import { startOf } from '../conflict-map/index.js';
 import type { DatabaseIdentity, DenialCount } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type QueueEnd, queueEnd } from '../lease.js';
+import { isPast, type Lease, queueEnd } from '../lease.js';
 import { hasEnded, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { enterState } from './ending.js';
-import { grantWaiters } from './granting.js';
+import { grantWaiters, lookAgain } from './granting.js';
 
 /** Most leases and runs that one sweep ends by their time; the rest follow in the next one. */
 export const SWEEP_LIMIT = 500;
 
 /**
  * Turns what time has already decided into events: expired leases, waits that are over, places nobody
- * came back for, runs whose authority has ended. Expiry is true at reads before this runs.
+ * came back for, resource sets whose start has come, runs whose authority has ended. Expiry is true at reads before this runs.
  */
 export function decideSweep(decision: Decision): { more: boolean } {
+  const { state, now } = decision;
   const past: Lease[] = [];
-  const gone: { lease: Lease; end: QueueEnd }[] = [];
-  for (const lease of decision.state.leases.values()) {
-    if (lease.state === 'active' && isPast(lease, decision.now)) past.push(lease);
-    const end = lease.state === 'waiting' && lease.waiting !== null ? queueEnd(lease.waiting, decision.now) : null;
-    if (end !== null) gone.push({ lease, end });
-    if (past.length + gone.length >= SWEEP_LIMIT) break;
+  const begun: Lease[] = [];
+  for (const lease of state.leases.values()) {
+    if (lease.state === 'ended') continue;
+    const isOver = lease.state === 'active' ? isPast(lease, now) : lease.waiting && queueEnd(lease.waiting, now);
+    const start = lease.state === 'waiting' ? startOf(state.map, lease.request) : 0;
+    if (isOver) past.push(lease);
+    else if (start > 0 && start <= now) begun.push(lease);
+    if (past.length >= SWEEP_LIMIT) break;
   }
-  for (const { lease, end } of gone) endOne(decision, lease, end.endReason, end.reason);
   for (const lease of past) endPast(decision, lease);
-  const ended = past.length + gone.length;
-  const runs = runsPastAuthority(decision, SWEEP_LIMIT - ended);
+  const runs = runsPastAuthority(decision, SWEEP_LIMIT - past.length);
   const why = 'The end of its authority passed.';
   const held = enterState(decision, runs.expired, 'expired', why, 'run_ended');
   for (const lease of held) endOne(decision, lease, 'run_ended', why);
-  grantWaiters(decision, [...gone.map(({ lease }) => lease), ...past, ...held].flatMap(locksOfLease));
-  return { more: ended >= SWEEP_LIMIT || runs.more };
+  grantWaiters(decision, [...past, ...held].flatMap(locksOfLease));
+  lookAgain(decision, begun);
+  return { more: past.length >= SWEEP_LIMIT || runs.more };
 }
 
 /** Runs to expire that, with all that they hold and wait for, are no more than the limit; a larger one goes alone. */
@@ -58,7 +61,10 @@ export interface Attachment {
   readonly attached: boolean;
 }
 
-/** Extends, or gives up, the attachments of this replica's calls; an older attachment does nothing. */
+/**
+ * Extends, or gives up, the attachments of this replica's calls; an older attachment does nothing. Whoever
+ * waits is looked at again on this occasion: nothing waits for an event that may never come.
+ */
 export function decideAttach(decision: Decision, attachments: readonly Attachment[]): void {
   const attachedUntil = decision.now + ATTACHED_FOR;
   const current = attachments.filter(({ leaseId, attachment }) => {
@@ -71,6 +77,10 @@ export function decideAttach(decision: Decision, attachments: readonly Attachmen
   });
   if (current.length === 0) return;
   decision.emit({ kind: 'lease_attached', attachments: current.map((a) => ({ ...a, attachedUntil })) });
+  lookAgain(
+    decision,
+    current.flatMap(({ leaseId }) => decision.state.leases.get(leaseId) ?? []),
+  );
 }
 
 /** Most request ids of one aggregate of denials, and of one event about denials. */

@@ -82,7 +82,7 @@ WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
 
 /** Keys that were decided as never used before; any row proves the decision wrong (P6). */
 const KNOWN_KEYS = `
-  SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us
+  SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us, b.stopped
   FROM json_to_recordset($new_keys::json) AS n (scope text, key text)
   CROSS JOIN LATERAL (
     SELECT * FROM writ.key_binding AS k
@@ -102,13 +102,14 @@ const PARTS = {
 leases AS (
   INSERT INTO writ.lease AS old (namespace, lease_id, run_id, state, generation, requested_ttl_us, ttl_us, max_ttl_us,
     created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
-    claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us)
+    claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us,
+    end_refusal)
   SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
     state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
     created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
     progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
     waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
-    ended_at_us bigint)
+    ended_at_us bigint, end_refusal text)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
@@ -119,7 +120,7 @@ leases AS (
     progress_at_us = excluded.progress_at_us, claim_by_us = excluded.claim_by_us, queued_at = excluded.queued_at,
     waits_until_us = excluded.waits_until_us, attached_until_us = excluded.attached_until_us,
     attachment = excluded.attachment, attached = excluded.attached, end_reason = excluded.end_reason,
-    ended_at_us = excluded.ended_at_us
+    ended_at_us = excluded.ended_at_us, end_refusal = excluded.end_refusal
 )`,
   writeSets: `
 write_sets AS (
@@ -133,13 +134,13 @@ write_sets AS (
 )`,
   keys: `
 keys AS (
-  INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us)
+  INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us, stopped)
   SELECT $namespace, k.* FROM json_to_recordset($keys::json) AS k (scope text, key text, use text, fingerprint text,
-    run_id text, lease_id text, bound_at_us bigint)
+    run_id text, lease_id text, bound_at_us bigint, stopped text)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, scope, key) DO UPDATE SET
     use = excluded.use, fingerprint = excluded.fingerprint, run_id = excluded.run_id, lease_id = excluded.lease_id,
-    bound_at_us = excluded.bound_at_us
+    bound_at_us = excluded.bound_at_us, stopped = excluded.stopped
 )`,
   runs: `
 runs AS (

@@ -1,5 +1,6 @@
 import type { Access, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../../domain/entry.js';
 import type { EndReason, Lease, LeaseEntry, LeaseState, Waiting } from '../../domain/lease.js';
+import type { EndRefusal } from '../../domain/refusal.js';
 import type { Micros } from '../../domain/time.js';
 import { StoreError } from '../store.js';
 
@@ -34,6 +35,8 @@ export interface LeaseRow {
   readonly attached: boolean | null;
   readonly end_reason: EndReason | null;
   readonly ended_at_us: Micros | null;
+  /** JSON. */
+  readonly end_refusal: string | null;
   /** Null with all that follow: the write set is missing. */
   readonly idempotency_key: string | null;
   readonly purpose: string | null;
@@ -68,6 +71,7 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
     attached: waiting?.attached ?? null,
     end_reason: lease.endReason,
     ended_at_us: lease.endedAt,
+    end_refusal: lease.endRefusal === null ? null : JSON.stringify(lease.endRefusal),
   };
 }
 
@@ -112,6 +116,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     waiting: waitingFromRow(row),
     endReason: row.end_reason,
     endedAt: row.ended_at_us,
+    endRefusal: row.end_refusal === null ? null : (JSON.parse(row.end_refusal) as EndRefusal),
   };
 }
 

@@ -30,7 +30,7 @@ type Row<T> = T & { readonly [column: string]: unknown };
 const LEASE_COLUMNS = `l.lease_id, l.run_id, l.state, l.generation, l.requested_ttl_us, l.ttl_us, l.max_ttl_us,
   l.created_at_us, l.granted_at_us, l.expires_at_us, l.max_expires_at_us, l.progress_window_us, l.progress_marker,
   l.progress_at_us, l.claim_by_us, l.queued_at, l.waits_until_us, l.attached_until_us, l.attachment, l.attached,
-  l.end_reason, l.ended_at_us, w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks`;
+  l.end_reason, l.ended_at_us, l.end_refusal, w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks`;
 const WRITE_SET = `
   LEFT JOIN LATERAL (SELECT * FROM writ.lease_write_set AS s
     WHERE s.namespace = l.namespace AND s.lease_id = l.lease_id LIMIT 1) AS w ON true`;
@@ -154,7 +154,7 @@ const LOAD_KEYS = statement(
   `
 SELECT head.revision AS head_revision, found.* FROM (SELECT ${HEAD_REVISION} AS revision) AS head
 LEFT JOIN (
-  SELECT k.scope, k.key, k.use, k.fingerprint, k.run_id, k.lease_id, k.bound_at_us
+  SELECT k.scope, k.key, k.use, k.fingerprint, k.run_id, k.lease_id, k.bound_at_us, k.stopped
   FROM unnest($scopes::text[], $keys::text[]) AS wanted (scope, key)
   CROSS JOIN LATERAL (SELECT * FROM writ.key_binding AS b
     WHERE b.namespace = $namespace AND b.scope = wanted.scope AND b.key = wanted.key LIMIT 1) AS k) AS found ON true`,

@@ -123,6 +123,8 @@ export interface KeyRow {
   readonly run_id: string;
   readonly lease_id: string;
   readonly bound_at_us: Micros;
+  /** JSON. */
+  readonly stopped: string | null;
 }
 
 export function keyColumns(binding: KeyBinding): KeyRow {
@@ -134,6 +136,7 @@ export function keyColumns(binding: KeyBinding): KeyRow {
     run_id: binding.runId,
     lease_id: binding.leaseId,
     bound_at_us: binding.boundAt,
+    stopped: binding.stopped === undefined ? null : JSON.stringify(binding.stopped),
   };
 }
 
@@ -146,6 +149,7 @@ export function keyFromRow(row: KeyRow): KeyBinding {
     runId: row.run_id,
     leaseId: row.lease_id,
     boundAt: row.bound_at_us,
+    ...(row.stopped !== null && { stopped: JSON.parse(row.stopped) as string[] }),
   };
 }
 

@@ -146,6 +146,7 @@ export class RefusalViews {
       waitsFor: this.blockers(place.refusal.blockers, viewer),
       callAgainWithin: toDuration(place.callAgainWithin),
       waitsUntil: toTimestamp(place.waitsUntil),
+      earliestAfter: toOptionalDuration(place.refusal.retryAfter),
     };
   }
 

@@ -145,7 +145,14 @@ export interface WaitingPlace {
     | Duration
     | undefined;
   /** The wait ends at this database time. */
-  waitsUntil?: Timestamp | undefined;
+  waitsUntil?:
+    | Timestamp
+    | undefined;
+  /**
+   * Earliest time at which it can be granted, if nobody renews: when the blockers can be gone, and the named resource
+   * set can be had. Absent: unknown.
+   */
+  earliestAfter?: Duration | undefined;
 }
 
 /** The answer to AcquireWriteSet: exactly one outcome. */
@@ -839,7 +846,14 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
 };
 
 function createBaseWaitingPlace(): WaitingPlace {
-  return { requestId: "", place: 0, waitsFor: [], callAgainWithin: undefined, waitsUntil: undefined };
+  return {
+    requestId: "",
+    place: 0,
+    waitsFor: [],
+    callAgainWithin: undefined,
+    waitsUntil: undefined,
+    earliestAfter: undefined,
+  };
 }
 
 export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
@@ -860,6 +874,9 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
     }
     if (message.waitsUntil !== undefined) {
       Timestamp.encode(message.waitsUntil, writer.uint32(42).fork()).join();
+    }
+    if (message.earliestAfter !== undefined) {
+      Duration.encode(message.earliestAfter, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -917,6 +934,14 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
             message.waitsUntil = Timestamp.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.earliestAfter = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -952,6 +977,11 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
         : isSet(object.waits_until)
         ? fromJsonTimestamp(object.waits_until)
         : undefined,
+      earliestAfter: isSet(object.earliestAfter)
+        ? Duration.fromJSON(object.earliestAfter)
+        : isSet(object.earliest_after)
+        ? Duration.fromJSON(object.earliest_after)
+        : undefined,
     };
   },
 
@@ -972,6 +1002,9 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
     if (message.waitsUntil !== undefined) {
       obj.waitsUntil = fromTimestamp(message.waitsUntil).toISOString();
     }
+    if (message.earliestAfter !== undefined) {
+      obj.earliestAfter = Duration.toJSON(message.earliestAfter);
+    }
     return obj;
   },
 
@@ -988,6 +1021,9 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
       : undefined;
     message.waitsUntil = (object.waitsUntil !== undefined && object.waitsUntil !== null)
       ? Timestamp.fromPartial(object.waitsUntil)
+      : undefined;
+    message.earliestAfter = (object.earliestAfter !== undefined && object.earliestAfter !== null)
+      ? Duration.fromPartial(object.earliestAfter)
       : undefined;
     return message;
   },

@@ -294,7 +294,10 @@ export interface StopRunsRequest {
 
 /** The answer to StopRuns. */
 export interface StopRunsResponse {
-  /** The runs stopped by this call. */
+  /**
+   * The runs stopped by this call; repeated with its key, those that the first call stopped, as they are now. Runs that
+   * were purged since are left out.
+   */
   runs: Run[];
   /** From this database time no check allows any of their tokens. */
   effectiveAt?:

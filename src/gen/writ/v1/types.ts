@@ -173,7 +173,7 @@ export enum EndReason {
   END_REASON_WITHDRAWN = 12,
   /** END_REASON_TIMED_OUT - The waiting request reached the end of its wait. */
   END_REASON_TIMED_OUT = 13,
-  /** END_REASON_REFUSED - The waiting request was decided again, on a changed map or contract, and refused. */
+  /** END_REASON_REFUSED - The waiting request was decided again, on a changed map, contract or run, and refused. */
   END_REASON_REFUSED = 14,
 }
 
@@ -274,7 +274,7 @@ export enum RefusalKind {
   REFUSAL_KIND_HELD = 1,
   /** REFUSAL_KIND_ALREADY_HELD - Another lease of the same run holds it. */
   REFUSAL_KIND_ALREADY_HELD = 2,
-  /** REFUSAL_KIND_WAIT_TIMEOUT - The wait ended before the locks were free. */
+  /** REFUSAL_KIND_WAIT_TIMEOUT - The wait ended before the request could be granted. */
   REFUSAL_KIND_WAIT_TIMEOUT = 3,
   /** REFUSAL_KIND_DEADLOCK - Waiting would close a cycle of runs that wait for each other. */
   REFUSAL_KIND_DEADLOCK = 4,
@@ -572,7 +572,10 @@ export interface Refusal {
   blockers: Blocker[];
   /** The entries of the request that could be granted now. Empty: none, or it does not apply. */
   grantable: WriteSetEntry[];
-  /** Earliest time at which the blockers can be gone. Absent: unknown, or waiting does not help. */
+  /**
+   * Earliest time at which the blockers can be gone, and the named resource set can be had. Absent: unknown, or waiting
+   * does not help.
+   */
   retryAfter?:
     | Duration
     | undefined;
