@@ -11,7 +11,7 @@ export interface Lock {
   readonly rule: string;
 }
 
-/** Every resource has two keys: its own leaf, and its node, which stands for all at and below it. */
+/** Every resource has two keys: its leaf, which stands for itself, and its node, for all below it. */
 export const leafKey = (resource: string): string => `=${resource}`;
 export const nodeKey = (resource: string): string => `/${resource}`;
 /** Synthetic keys of `conflicts` rules share no first character with those of resources. */
@@ -31,40 +31,46 @@ export function ownMode(access: Access, exclusive: boolean): 'S' | 'X' | 'O' | n
   return exclusive ? 'X' : 'O';
 }
 
+/** A bit for each mode, to note which of them are taken on a key. */
+const BIT: Readonly<Record<Mode, number>> = { IS: 1, IX: 2, IO: 4, S: 8, X: 16, O: 32 };
+
 /**
- * The locks of one resource: EXACT takes its mode on the leaf and the intention on the node; SUBTREE
- * takes its mode on the node; both announce themselves on every ancestor's node.
+ * The locks of one resource. Both scopes take their mode on its leaf, SUBTREE on its node as well, and both announce
+ * themselves by the intention on every node above. So two that name the same resource meet at its leaf, and a SUBTREE
+ * meets what lies below it at its node. (That a SUBTREE takes the leaf too spares EXACT, which is asked for far more
+ * often, the intention on its own node: half of its locks.)
  */
-export function resourceLocks(resource: string, scope: Scope, mode: 'S' | 'X' | 'O'): { key: string; mode: Mode }[] {
-  const intent = INTENT[mode];
-  const locks: { key: string; mode: Mode }[] =
-    scope === 'exact'
-      ? [
-          { key: leafKey(resource), mode },
-          { key: nodeKey(resource), mode: intent },
-        ]
-      : [{ key: nodeKey(resource), mode }];
+export function* resourceLocks(
+  resource: string,
+  scope: Scope,
+  mode: 'S' | 'X' | 'O',
+): Iterable<{ readonly key: string; readonly mode: Mode }> {
+  yield { key: leafKey(resource), mode };
+  if (scope === 'subtree') yield { key: nodeKey(resource), mode };
   for (let slash = resource.lastIndexOf('/'); slash > 0; slash = resource.lastIndexOf('/', slash - 1)) {
-    locks.push({ key: nodeKey(resource.slice(0, slash)), mode: intent });
+    yield { key: nodeKey(resource.slice(0, slash)), mode: INTENT[mode] };
   }
-  return locks;
 }
 
 /** All locks of a write set, one per (key, mode); the first entry that takes it is named. */
 export function locksOf(entries: readonly ExpandedEntry[], ruleLocks: readonly RuleLock[]): Lock[] {
   const locks: Lock[] = [];
-  const seen = new Set<string>();
-  const add = (lock: Lock): void => {
-    const id = `${lock.mode}${lock.key}`;
-    if (seen.has(id)) return;
-    seen.add(id);
-    locks.push(lock);
+  const taken = new Map<string, number>();
+  const take = (key: string, mode: Mode, entry: number, rule: string): boolean => {
+    const modes = taken.get(key) ?? 0;
+    if ((modes & BIT[mode]) !== 0) return false;
+    taken.set(key, modes | BIT[mode]);
+    locks.push({ key, mode, entry, rule });
+    return true;
   };
   entries.forEach((entry, index) => {
-    const mode = ownMode(entry.access, entry.exclusive);
-    if (mode === null) return;
-    for (const lock of resourceLocks(entry.resource, entry.scope, mode)) add({ ...lock, entry: index, rule: '' });
+    const own = ownMode(entry.access, entry.exclusive);
+    if (own === null) return;
+    for (const { key, mode } of resourceLocks(entry.resource, entry.scope, own)) {
+      // Whoever announced itself on a node did so on all above it.
+      if (!take(key, mode, index, '') && mode === INTENT[own]) return;
+    }
   });
-  for (const lock of ruleLocks) add({ key: lock.key, mode: lock.mode, entry: lock.entry, rule: lock.rule });
+  for (const { key, mode, entry, rule } of ruleLocks) take(key, mode, entry, rule);
   return locks;
 }

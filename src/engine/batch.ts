@@ -141,7 +141,7 @@ export function toRecords(
   let { revision, hash } = head;
   return events.map((event) => {
     revision += 1;
-    const unhashed = {
+    const record = {
       namespace,
       revision,
       time: event.time,
@@ -155,9 +155,11 @@ export function toRecords(
       requestIds: event.requestIds,
       body: encodeBody(event.body),
       prevHash: hash,
+      hash: '',
     };
-    hash = hashEvent(unhashed);
-    return { ...unhashed, hash };
+    hash = hashEvent(record);
+    record.hash = hash;
+    return record;
   });
 }
 

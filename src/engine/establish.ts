@@ -29,15 +29,15 @@ export async function establish(
     throw new Fault('not_found', 'NAMESPACE_NOT_FOUND', `There is no namespace ${JSON.stringify(namespace)}.`);
   refuseUnfit(snapshot.gate, options);
   const verdict = await judge(namespace, options, snapshot, remembered);
+  if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);
   const log = new ReplicaLog(
     namespace,
     options,
-    new ReplicaState(namespace, snapshot),
+    await ReplicaState.load(namespace, snapshot),
     snapshot.recordedIdentity,
     onAdvance,
   );
   log.clock.observe(snapshot.gate.now);
-  if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);
   if (verdict.kind === 'same') {
     options.witness.note(namespace, log.head);
     return log;

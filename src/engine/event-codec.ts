@@ -1,6 +1,7 @@
 import canonicalizeModule from 'canonicalize';
 import type { DomainEvent, EventBody } from '../domain/event.js';
 import type { Lease, LeaseEntry } from '../domain/lease.js';
+import { sharedActions } from '../domain/shared-actions.js';
 import type { EventRecord } from '../storage/store.js';
 
 /** The form of bodies written now. Older ones are lifted by `upcast`; newer or unknown ones stop the namespace. */
@@ -16,7 +17,7 @@ export function canonicalJson(value: unknown): string {
   return text;
 }
 
-const ENTRY_DEFAULTS: Partial<LeaseEntry> = {
+const ENTRY_DEFAULTS = {
   scope: 'exact',
   actions: [],
   impliedBy: '',
@@ -25,9 +26,9 @@ const ENTRY_DEFAULTS: Partial<LeaseEntry> = {
   observedVersion: null,
   observedRefusal: null,
   token: 0,
-};
+} as const satisfies Partial<LeaseEntry>;
 
-const LEASE_DEFAULTS: Partial<Lease> = {
+const LEASE_DEFAULTS = {
   request: null,
   purpose: '',
   ruleLocks: [],
@@ -43,6 +44,21 @@ const LEASE_DEFAULTS: Partial<Lease> = {
   endReason: null,
   endedAt: null,
   endRefusal: null,
+} as const satisfies Partial<Lease>;
+
+// Every field of a record in one order, and then what was told: see leaseEntry in domain/lease.ts for why.
+const ANY_ENTRY: LeaseEntry = { resource: '', access: 'write', exclusive: false, ...ENTRY_DEFAULTS };
+const ANY_LEASE: Lease = {
+  leaseId: '',
+  runId: '',
+  idempotencyKey: '',
+  state: 'active',
+  generation: 1,
+  entries: [],
+  ttl: 0,
+  createdAt: 0,
+  maxTtl: 0,
+  ...LEASE_DEFAULTS,
 };
 
 /** What a record says beyond the defaults: a log of millions of grants is read by people and paid for by byte. */
@@ -63,11 +79,11 @@ function compactLease(lease: Lease): object {
 }
 
 function fullEntry(told: Partial<LeaseEntry>): LeaseEntry {
-  return { ...ENTRY_DEFAULTS, ...told } as LeaseEntry;
+  return { ...ANY_ENTRY, ...told, actions: sharedActions(told.actions ?? ENTRY_DEFAULTS.actions) };
 }
 
 function fullLease(told: Partial<Lease>): Lease {
-  return { ...LEASE_DEFAULTS, ...told, entries: (told.entries ?? []).map(fullEntry) } as Lease;
+  return { ...ANY_LEASE, ...told, entries: (told.entries ?? []).map(fullEntry) };
 }
 
 /** The body as it is stored and hashed; the kind is a column of its own. */

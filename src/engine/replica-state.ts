@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compileStored } from '../domain/conflict-map/index.js';
 import { evolve, insert } from '../domain/evolve.js';
 import { principalScope, runScope } from '../domain/key-binding.js';
@@ -11,6 +12,8 @@ export const GENESIS: Head = { revision: 0, hash: GENESIS_HASH, time: 0 };
 
 /** How many ended records stay in memory, so that answers about what has just ended need no look-up. */
 const RECENTLY_ENDED = 20_000;
+/** Taken over from a snapshot in one turn of the event loop: some tens of milliseconds. */
+const LEASES_PER_TURN = 1_000;
 
 /** The log does not continue what this replica has seen. */
 export class LogForked extends Error {
@@ -31,6 +34,16 @@ export class ReplicaState {
   forgottenThrough: number;
   private readonly forgettable: (() => void)[] = [];
   private readonly endedAt: number[] = [];
+
+  /** Takes leases over in portions: between two of them heartbeats are written and other namespaces are served. */
+  static async load(namespace: string, snapshot: Snapshot): Promise<ReplicaState> {
+    const replica = new ReplicaState(namespace, { ...snapshot, leases: [] });
+    for (let start = 0; start < snapshot.leases.length; start += LEASES_PER_TURN) {
+      for (const lease of snapshot.leases.slice(start, start + LEASES_PER_TURN)) insert(replica.state, lease, null);
+      await nextTurn();
+    }
+    return replica;
+  }
 
   constructor(namespace: string, snapshot: Snapshot | null) {
     this.state = emptyState(namespace);

@@ -16,6 +16,6 @@ export async function releaseLease(
   if (input.acquireKey !== null) checks.printable('acquire_key', input.acquireKey, true);
   checks.done();
   const engine = await engineOf(deps, context);
-  const command = { ...input, principal: context.principal.name, requestIds: requestIds(context.requestId) };
+  const command = { principal: context.principal.name, requestIds: requestIds(context.requestId), ...input };
   return engine.submit(context.principal.name, (decision) => decideRelease(decision, command));
 }

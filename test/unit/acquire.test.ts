@@ -371,7 +371,7 @@ describe('who may acquire', () => {
 describe('bounds, each refused by name', () => {
   it.each([
     ['maxEntries', { maxEntries: 1 }],
-    ['maxLocks', { maxLocks: 3 }],
+    ['maxLocks', { maxLocks: 2 }],
     ['maxLeases', { maxLeases: 1 }],
     ['maxLeasesPerRun', { maxLeasesPerRun: 1 }],
   ])('%s', (_, bound) => {

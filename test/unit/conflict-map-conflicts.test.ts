@@ -175,6 +175,13 @@ describe('conflicts rules as locks', () => {
     ]);
   });
 
+  it('tell once that two subtrees of one resource meet, though they do so at its leaf and at its node', () => {
+    const subtree = entries(entry('token/acme', 'write', [], 'subtree'));
+    const stable = entries(entry('token/acme', 'stable_read', [], 'subtree'));
+    const meets = explainConflict(MAP, subtree, stable).steps.filter(({ key }) => key === 'token/acme');
+    expect(meets.map(({ modeA, modeB }) => `${modeA} ${modeB}`)).toEqual(['O S']);
+  });
+
   it('never take the captures of one key for those of another', () => {
     const map = mapOf({
       kinds: [{ pattern: '{any...}', actions: { patch } }],

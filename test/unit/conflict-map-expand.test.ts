@@ -493,9 +493,9 @@ describe('tasks, sets, aliases and bounds', () => {
   it('bounds entries and locks', () => {
     const many = Array.from({ length: 257 }, (_, n) => entry(`token/${n}`));
     expect(refused(map, entries(...many)).kind).toBe('limit');
-    const result = expandWriteSet(map, entries(...many.slice(0, 10)), EVERYTHING, { maxEntries: 256, maxLocks: 20 });
+    const result = expandWriteSet(map, entries(...many.slice(0, 10)), EVERYTHING, { maxEntries: 256, maxLocks: 10 });
     expect(result.ok ? null : result.refusal.kind).toBe('limit');
-    expect(expandWriteSet(map, entries(...many.slice(0, 10)), EVERYTHING, { maxEntries: 256, maxLocks: 21 }).ok).toBe(
+    expect(expandWriteSet(map, entries(...many.slice(0, 10)), EVERYTHING, { maxEntries: 256, maxLocks: 11 }).ok).toBe(
       true,
     );
   });

@@ -41,21 +41,24 @@ describe('the matrix of modes (design: resources, locks and modes)', () => {
 });
 
 describe('locks of an entry', () => {
-  it('EXACT takes its mode on the leaf, and the intention on its own node and every ancestor', () => {
-    expect(resourceLocks('a/b/c', 'exact', 'X')).toEqual([
+  it('EXACT takes its mode on the leaf, and the intention on every ancestor', () => {
+    expect([...resourceLocks('a/b/c', 'exact', 'X')]).toEqual([
       { key: '=a/b/c', mode: 'X' },
-      { key: '/a/b/c', mode: 'IX' },
       { key: '/a/b', mode: 'IX' },
       { key: '/a', mode: 'IX' },
     ]);
   });
 
-  it('SUBTREE takes its mode on the node and the intention above it, and no leaf', () => {
-    expect(resourceLocks('a/b', 'subtree', 'S')).toEqual([
+  it('SUBTREE takes its mode on leaf and node, and the intention above them', () => {
+    expect([...resourceLocks('a/b', 'subtree', 'S')]).toEqual([
+      { key: '=a/b', mode: 'S' },
       { key: '/a/b', mode: 'S' },
       { key: '/a', mode: 'IS' },
     ]);
-    expect(resourceLocks('a', 'subtree', 'O')).toEqual([{ key: '/a', mode: 'O' }]);
+    expect([...resourceLocks('a', 'subtree', 'O')]).toEqual([
+      { key: '=a', mode: 'O' },
+      { key: '/a', mode: 'O' },
+    ]);
   });
 
   it('READ takes no lock; a key is taken once in each mode, with the first entry that takes it', () => {
@@ -86,7 +89,7 @@ describe('locks of an entry', () => {
       { key: '!0:x', mode: 'IX' as const, rule: 'conflicts[0]', entry: 0 },
       { key: '!0:y', mode: 'IX' as const, rule: 'conflicts[0]', entry: 1 },
     ];
-    expect(locksOfLease({ state: 'active', entries, ruleLocks }).map((lock) => lock.key)).toEqual(['=b', '/b', '!0:y']);
+    expect(locksOfLease({ state: 'active', entries, ruleLocks }).map((lock) => lock.key)).toEqual(['=b', '!0:y']);
   });
 });
 

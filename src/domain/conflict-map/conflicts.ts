@@ -43,9 +43,14 @@ export function findConflicts(
     else same.push(lock);
   }
   const steps: ConflictStep[] = [];
+  // Two subtrees of one resource meet at its leaf and at its node, which is one fact to people.
+  const told = new Set<string>();
   for (const mine of locksOf(a.entries, a.ruleLocks)) {
     for (const other of theirs.get(mine.key) ?? []) {
       if (compatible(mine.mode, other.mode)) continue;
+      const fact = `${mine.mode} ${other.mode} ${mine.entry} ${other.entry} ${keySubject(mine.key)}`;
+      if (told.has(fact)) continue;
+      told.add(fact);
       steps.push(
         stepOf(
           mine,

@@ -2,7 +2,7 @@ import { type ExpandedWriteSet, expandWriteSet, startOf } from '../conflict-map/
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
-import { endsAt, isPast, type Lease, queueEnd } from '../lease.js';
+import { endsAt, isPast, type Lease, leaseEntry, queueEnd } from '../lease.js';
 import type { Lock } from '../locks.js';
 import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, ownHolder, waitersAhead } from '../obstacles.js';
 import { Queue } from '../queue.js';
@@ -260,7 +260,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     generation: 1,
     request: command.request,
     purpose: command.purpose,
-    entries: writeSet.entries.map((entry) => ({ ...entry, token: 0, observedRefusal: null })),
+    entries: writeSet.entries.map((entry) => leaseEntry(entry, 0, null)),
     ruleLocks: writeSet.ruleLocks,
     requestedTtl: command.ttl,
     ttl,

@@ -1,7 +1,7 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import { cycleText, heldCycle } from '../deadlock.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type LeaseEntry, queueEnd } from '../lease.js';
+import { isPast, type Lease, type LeaseEntry, leaseEntry, queueEnd } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
@@ -41,11 +41,9 @@ export function entriesWithToken(
   queue: Queue = new Queue(decision),
 ): LeaseEntry[] {
   const refused = observedRefusals(decision, writeSet, asker, queue);
-  return writeSet.entries.map((entry, index) => ({
-    ...entry,
-    token: entry.access === 'read' ? 0 : token,
-    observedRefusal: refused.get(index) ?? null,
-  }));
+  return writeSet.entries.map((entry, index) =>
+    leaseEntry(entry, entry.access === 'read' ? 0 : token, refused.get(index) ?? null),
+  );
 }
 
 /** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it or waits for it. */

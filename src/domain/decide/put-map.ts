@@ -3,7 +3,7 @@ import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease, LeaseEntry } from '../lease.js';
-import { endsAt, isPast } from '../lease.js';
+import { endsAt, isPast, leaseEntry } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Refusal } from '../refusal.js';
@@ -160,7 +160,7 @@ function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
     return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
   });
   const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
-  const entries = [...kept, ...added.map((entry) => ({ ...entry, token: 0, observedRefusal: null }))];
+  const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];
   const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
   const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.entry} ${lock.mode} ${lock.key}`;
   const known = new Set(lease.ruleLocks.map(lockId));

@@ -1,6 +1,7 @@
 import type { Access, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../../domain/entry.js';
 import type { EndReason, Lease, LeaseEntry, LeaseState, Waiting } from '../../domain/lease.js';
 import type { EndRefusal } from '../../domain/refusal.js';
+import { sharedActions } from '../../domain/shared-actions.js';
 import type { Micros } from '../../domain/time.js';
 import { StoreError } from '../store.js';
 
@@ -212,9 +213,9 @@ function packEntry(entry: LeaseEntry, actions: number): unknown[] {
   );
 }
 
-/** Entries with equal lists of actions share one: a replica keeps them all in memory. */
 function unpackEntries([lists, ...packed]: PackedEntries): LeaseEntry[] {
-  return packed.map((entry) => unpackEntry(entry, lists[entry[3]] ?? []));
+  const actions = lists.map(sharedActions);
+  return packed.map((entry) => unpackEntry(entry, actions[entry[3]] ?? []));
 }
 
 function unpackEntry(packed: PackedEntry, actions: readonly string[]): LeaseEntry {

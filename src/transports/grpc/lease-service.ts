@@ -98,8 +98,11 @@ function fromPreview(request: wire.AcquireWriteSetRequest | undefined): AcquireI
 
 function fromAcquire(request: wire.AcquireWriteSetRequest, prefix: string): AcquireInput {
   const reader = new RequestReader();
+  const { entries, task, resourceSet } = fromWriteSet(request, request.resourceSet, reader, prefix);
   const input = {
-    ...fromWriteSet(request, request.resourceSet, reader, prefix),
+    entries,
+    task,
+    resourceSet,
     runId: request.runId,
     ttl: reader.duration(request.ttl, `${prefix}ttl`),
     wait: reader.duration(request.wait, `${prefix}wait`) ?? 0,
