@@ -20,8 +20,9 @@ export interface TaskPair {
   readonly inputChanges: readonly string[];
 }
 
-/** Reasons told for one pair. */
+/** Reasons told for one pair, and letters of all reasons together: an answer has to fit into a message. */
 const MAX_REASONS = 8;
+const MAX_REASON_LETTERS = 1_048_576;
 /** Combinations of parameters tried for one pair, and for all pairs of a map together. */
 const MAX_COMBINATIONS = 1_024;
 const MAX_ALL_COMBINATIONS = 50_000;
@@ -44,7 +45,20 @@ export function taskMatrix(map: ConflictMap): TaskPair[] {
     MIN_COMBINATIONS,
     Math.min(MAX_COMBINATIONS, Math.floor(MAX_ALL_COMBINATIONS / Math.max(1, pairs))),
   );
-  return tasks.flatMap((a, index) => tasks.slice(index).map((b) => judgePair(model, a, b, bound)));
+  const told = { letters: 0 };
+  return tasks.flatMap((a, index) => tasks.slice(index).map((b) => shortened(judgePair(model, a, b, bound), told)));
+}
+
+/** The pair, its reasons as far as there is room for them. */
+function shortened(pair: TaskPair, told: { letters: number }): TaskPair {
+  const roomFor = (reasons: readonly string[]): readonly string[] => {
+    const fitting = reasons.filter((reason) => {
+      told.letters += reason.length;
+      return told.letters <= MAX_REASON_LETTERS;
+    });
+    return fitting.length === reasons.length ? reasons : [...fitting, 'There is more, but no room to tell it.'];
+  };
+  return { ...pair, because: roomFor(pair.because), inputChanges: roomFor(pair.inputChanges) };
 }
 
 function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
@@ -62,7 +76,7 @@ function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
     const right = model.expand(b, other);
     const steps = findConflicts(left, right, model.because);
     if (steps.length > 0) collided += 1;
-    for (const step of steps)
+    for (const step of because.size < MAX_REASONS ? steps : [])
       note(
         because,
         `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`,
@@ -123,16 +137,17 @@ type Values = readonly string[];
 class Model {
   private readonly literals: (task: Task, parameter: string) => readonly string[];
   private readonly named: ReadonlySet<string>;
+  private readonly reasons: ReadonlyMap<string, string>;
   private readonly known = new Map<Task, readonly (readonly string[])[]>();
   private readonly expanded = new Map<string, ExpandedWriteSet>();
 
   constructor(private readonly map: ConflictMap) {
     this.literals = literalValues(map);
     this.named = everyLiteral(map);
+    this.reasons = new Map(map.conflicts.map((rule) => [rule.name, rule.because]));
   }
 
-  readonly because = (rule: string): string =>
-    this.map.conflicts.find((conflict) => conflict.name === rule)?.because ?? '';
+  readonly because = (rule: string): string => this.reasons.get(rule) ?? '';
 
   expand(task: Task, values: Values): ExpandedWriteSet {
     const id = JSON.stringify([task.name, ...values]);
