@@ -1,4 +1,3 @@
-import type { ConflictMap } from './conflict-map/index.js';
 import { compileStored } from './conflict-map/index.js';
 import type { DomainEvent, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
@@ -32,7 +31,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       return;
     case 'conflict_map_put':
       state.mapVersion = body.version;
-      state.map = compiled(body.document);
+      state.map = compileStored(body.document);
       return;
     case 'run_created':
       state.runs.set(body.run.runId, body.run);
@@ -108,17 +107,6 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       for (const seen of body.counts) countUnmatched(state, seen.resource, seen.times, event.time);
       return;
   }
-}
-
-/** The map of a document is compiled once: every overlay and replay of one event meets the same object. */
-const COMPILED = new WeakMap<object, ConflictMap>();
-
-function compiled(document: unknown): ConflictMap {
-  const known = COMPILED.get(document as object);
-  if (known !== undefined) return known;
-  const map = compileStored(document);
-  COMPILED.set(document as object, map);
-  return map;
 }
 
 function must<T>(record: T | undefined, what: string, id: string): T {

@@ -29,8 +29,8 @@ export class PatternIndex<T> {
     return this.count;
   }
 
-  /** Adds a value; returns those that were there under a pattern of the same shape. */
-  add(pattern: Pattern, value: T): readonly T[] {
+  /** Adds a value; returns the first that was there under a pattern of the same shape. */
+  add(pattern: Pattern, value: T): T | undefined {
     let at = this.root;
     let slot: T[] | null = null;
     for (const segment of pattern.segments) {
@@ -38,10 +38,9 @@ export class PatternIndex<T> {
       else at = childOf(at, segment);
     }
     slot ??= at.here;
-    const before = [...slot];
     slot.push(value);
     this.count += 1;
-    return before;
+    return slot.length > 1 ? slot[0] : undefined;
   }
 
   /** The value of the most specific pattern that matches. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { CHANGE_CLASSES, type ConflictMapDocument, type DocumentSide } from '../domain/conflict-map/document.js';
-import { didYouMean } from '../domain/conflict-map/problems.js';
+import { didYouMean, MAX_PROBLEMS } from '../domain/conflict-map/problems.js';
 import { parseDuration, parseTimestamp } from './map-scalars.js';
 
 /**
@@ -11,6 +11,17 @@ import { parseDuration, parseTimestamp } from './map-scalars.js';
 
 const MAX_LIST = 10_000;
 const MAX_FEW = 1_000;
+/** Tasks: the matrix looks at every pair of them. */
+const MAX_TASKS = 256;
+/** Actions of one kind or profile, before what it extends. */
+const MAX_ACTIONS = 256;
+
+/** Values by name, at most so many. */
+function named<T extends z.ZodType>(value: T, most: number) {
+  return z.record(name, value).refine((values) => Object.keys(values).length <= most, {
+    error: `at most ${most.toLocaleString('en')} are allowed here`,
+  });
+}
 
 /** Text of one line, without control characters. */
 function line(most: number) {
@@ -68,7 +79,7 @@ const profile = {
   max_hold: duration.exactOptional(),
   progress_window: duration.exactOptional(),
   require_rehearsal: truth.exactOptional(),
-  actions: z.record(name, action).exactOptional(),
+  actions: named(action, MAX_ACTIONS).exactOptional(),
 };
 
 const entry = z.strictObject({
@@ -97,16 +108,14 @@ const side: z.ZodType<DocumentSide> = z.record(z.string(), z.unknown()).transfor
 const document = z.strictObject({
   version: z.literal('1').transform(() => 1 as const),
   unmatched: z.enum(['deny', 'propose', 'observe']).exactOptional(),
-  resolvers: z
-    .record(
-      name,
-      z.strictObject({
-        principals: z.array(line(256).min(1)).max(MAX_FEW).exactOptional(),
-        channel: line(1_024).exactOptional(),
-      }),
-    )
-    .exactOptional(),
-  profiles: z.record(name, z.strictObject(profile)).exactOptional(),
+  resolvers: named(
+    z.strictObject({
+      principals: z.array(line(256).min(1)).max(MAX_FEW).exactOptional(),
+      channel: line(1_024).exactOptional(),
+    }),
+    MAX_FEW,
+  ).exactOptional(),
+  profiles: named(z.strictObject(profile), MAX_FEW).exactOptional(),
   kinds: z
     .array(z.strictObject({ pattern: path, sandbox: path.exactOptional(), ...profile }))
     .max(MAX_LIST)
@@ -125,10 +134,11 @@ const document = z.strictObject({
     .array(z.strictObject({ from: line(2_048).min(1), to: path }))
     .max(MAX_FEW)
     .exactOptional(),
-  sets: z.record(name, z.strictObject({ not_before: timestamp.exactOptional(), entries })).exactOptional(),
-  tasks: z
-    .record(name, z.strictObject({ params: z.array(parameter).max(32).exactOptional(), entries }))
-    .exactOptional(),
+  sets: named(z.strictObject({ not_before: timestamp.exactOptional(), entries }), MAX_FEW).exactOptional(),
+  tasks: named(
+    z.strictObject({ params: z.array(parameter).max(32).exactOptional(), entries }),
+    MAX_TASKS,
+  ).exactOptional(),
   assertions: z
     .array(z.strictObject({ conflict: truth, a: side, b: side }))
     .max(MAX_FEW)
@@ -150,7 +160,7 @@ export type SchemaResult =
 export function checkSchema(raw: unknown): SchemaResult {
   const result = document.safeParse(raw, { error: messageOf, reportInput: true });
   if (result.success) return { ok: true, document: result.data satisfies ConflictMapDocument };
-  return { ok: false, problems: result.error.issues.flatMap(problemsOf) };
+  return { ok: false, problems: result.error.issues.slice(0, MAX_PROBLEMS).flatMap(problemsOf) };
 }
 
 function problemsOf(issue: z.core.$ZodIssue): SchemaProblem[] {

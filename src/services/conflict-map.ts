@@ -1,11 +1,6 @@
-import {
-  type ConflictMap,
-  describeResource,
-  explainConflict as explainOn,
-  kindOf,
-  taskMatrix,
-} from '../domain/conflict-map/index.js';
+import { type ConflictMapDocument, compileStored, describeResource, kindOf } from '../domain/conflict-map/index.js';
 import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
+import { Reexpansion } from '../domain/decide/reexpansion.js';
 import type { WriteSetRequest } from '../domain/entry.js';
 import { Fault, invalidArgument } from '../domain/fault.js';
 import type { MapVersion, UnmatchedResource } from '../storage/store.js';
@@ -20,11 +15,11 @@ import type {
   Paged,
   TaskPair,
 } from './api.js';
-import { checkConflictMapText } from './conflict-map-text.js';
 import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
 import { FieldChecks, numberToken, paged, pageOf } from './fields.js';
-
-const MAX_DOCUMENT_BYTES = 1_048_576;
+import type { MapSource } from './map-jobs.js';
+import { MAX_TEXT_BYTES } from './map-source.js';
+import { reexpandAhead } from './reexpand-ahead.js';
 
 /** GetConflictMap: the current version, or an older one; version 0 is the empty map before the first put. */
 export async function getConflictMap(
@@ -67,30 +62,45 @@ export async function putConflictMap(
   checks.text('reason', input.reason, 1_024);
   checkDocument(checks, input.document);
   checks.done();
-  const { document, map, problems } = checkConflictMapText(input.document);
-  if (document === undefined || map === undefined) throw invalidMap(problems);
+  return deps.workshop.admit(context.principal.name, async () => {
+    const { document, problems } = await deps.workshop.check(input.document);
+    if (document === null) throw invalidMap(problems);
+    const command = await commandFor(deps, context, input, document);
+    const engine = await engineOf(deps, context);
+    try {
+      const answer = await engine.submit(context.principal.name, (decision) => decidePutMap(decision, command), true);
+      return { ...answer, value: { ...answer.value, warnings: problems } };
+    } catch (error) {
+      const done = await alreadyPut(deps, context, input, error);
+      if (done === null) throw error;
+      return {
+        value: { version: done.version, warnings: problems, affected: [] },
+        revision: done.revision,
+        now: done.now,
+      };
+    }
+  });
+}
+
+/** The command of a put or a preview, with what live leases come to by it worked out as far as they are known now. */
+async function commandFor(
+  deps: Deps,
+  context: CallContext,
+  input: Omit<PutInput, 'expectedVersion' | 'reason'> & Partial<PutInput>,
+  document: ConflictMapDocument,
+): Promise<PutMapCommand> {
   const engine = await engineOf(deps, context);
-  const command: PutMapCommand = {
+  const reexpansion = new Reexpansion(compileStored(document));
+  await reexpandAhead(engine.state, reexpansion, deps.bounds);
+  return {
     text: input.document,
     document,
-    map,
-    expectedVersion: input.expectedVersion,
-    reason: input.reason,
+    reexpansion,
+    expectedVersion: input.expectedVersion ?? 0,
+    reason: input.reason ?? '',
     onLiveConflict: input.onLiveConflict,
     requestIds: requestIds(context.requestId),
   };
-  try {
-    const answer = await engine.submit(context.principal.name, (decision) => decidePutMap(decision, command), true);
-    return { ...answer, value: { ...answer.value, warnings: problems } };
-  } catch (error) {
-    const done = await alreadyPut(deps, context, input, error);
-    if (done === null) throw error;
-    return {
-      value: { version: done.version, warnings: problems, affected: [] },
-      revision: done.revision,
-      now: done.now,
-    };
-  }
 }
 
 /** A repeated put whose answer was lost: the next version is already there, with this text, by this author. */
@@ -117,16 +127,18 @@ async function alreadyPut(
 
 /** ValidateConflictMap: everything that is wrong or doubtful, with line and column; stores nothing. */
 export async function validateConflictMap(
-  _deps: Deps,
-  _context: CallContext,
+  deps: Deps,
+  context: CallContext,
   input: { document: string; fileName: string },
 ): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }> {
   const checks = new FieldChecks();
   checkDocument(checks, input.document);
   checks.text('file_name', input.fileName, 256);
   checks.done();
-  const { map, problems } = checkConflictMapText(input.document, input.fileName);
-  return { valid: map !== undefined, problems };
+  return deps.workshop.admit(context.principal.name, async () => {
+    const { document, problems } = await deps.workshop.check(input.document, input.fileName);
+    return { valid: document !== null, problems };
+  });
 }
 
 /** PreviewConflictMap: the same decision as a put, on an overlay that is thrown away. */
@@ -138,34 +150,26 @@ export async function previewConflictMap(
   const checks = new FieldChecks();
   checkDocument(checks, input.document);
   checks.done();
-  const { document, map, problems } = checkConflictMapText(input.document);
-  const engine = await engineOf(deps, context);
-  return engine.read((view) => {
-    if (document === undefined || map === undefined) return { accepted: false, problems, affected: [] };
-    const decision = view.preview(context.principal.name, deps.bounds);
-    const command = {
-      text: input.document,
-      document,
-      map,
-      expectedVersion: 0,
-      reason: '',
-      onLiveConflict: input.onLiveConflict,
-      requestIds: [],
-    };
-    return { problems, ...previewPutMap(decision, command) };
+  return deps.workshop.admit(context.principal.name, async () => {
+    const engine = await engineOf(deps, context);
+    const { document, problems } = await deps.workshop.check(input.document);
+    if (document === null) return engine.read(() => ({ accepted: false, problems, affected: [] }));
+    const command = await commandFor(deps, context, input, document);
+    return engine.read((view) => {
+      const decision = view.preview(context.principal.name, deps.bounds);
+      return { problems, ...previewPutMap(decision, command) };
+    });
   });
 }
 
 /** The map of a document given with a question, or the current one. */
-async function mapFor(deps: Deps, context: CallContext, document: string): Promise<ConflictMap> {
+async function sourceFor(deps: Deps, context: CallContext, document: string): Promise<MapSource> {
   const engine = await engineOf(deps, context);
-  if (document === '') return (await engine.read(({ state }) => state.map)).value;
+  if (document === '') return deps.workshop.taken((await engine.read(({ state }) => state.map)).value);
   const checks = new FieldChecks();
   checkDocument(checks, document);
   checks.done();
-  const { map, problems } = checkConflictMapText(document);
-  if (map === undefined) throw invalidMap(problems);
-  return map;
+  return { text: document, fileName: '' };
 }
 
 /** ExplainConflict: whether two write sets conflict, every step by rule. */
@@ -186,7 +190,12 @@ export async function explainConflict(
       'A document to explain by needs the role admin, operator or auditor.',
     );
   }
-  return explainOn(await mapFor(deps, context, input.document), input.a, input.b);
+  return deps.workshop.admit(context.principal.name, async () => {
+    const source = await sourceFor(deps, context, input.document);
+    const { explanation, problems } = await deps.workshop.explain(source, input.a, input.b);
+    if (explanation === null) throw invalidMap(problems);
+    return explanation;
+  });
 }
 
 /** GetTaskMatrix: which pairs of tasks can collide, and why (C3a). */
@@ -195,7 +204,11 @@ export async function getTaskMatrix(
   context: CallContext,
   input: { document: string },
 ): Promise<readonly TaskPair[]> {
-  return taskMatrix(await mapFor(deps, context, input.document));
+  return deps.workshop.admit(context.principal.name, async () => {
+    const { matrix, problems } = await deps.workshop.matrix(await sourceFor(deps, context, input.document));
+    if (matrix === null) throw invalidMap(problems);
+    return matrix;
+  });
 }
 
 /** ListConflictMapVersions: newest first. */
@@ -245,7 +258,7 @@ export async function listUnmatchedResources(
 
 function checkDocument(checks: FieldChecks, document: string): void {
   if (document === '') checks.reject('document', 'is required');
-  else if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) checks.reject('document', 'must be at most 1 MiB');
+  else if (Buffer.byteLength(document) > MAX_TEXT_BYTES) checks.reject('document', 'must be at most 1 MiB');
 }
 
 function invalidMap(problems: readonly LocatedProblem[]): Fault {

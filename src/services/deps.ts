@@ -12,6 +12,7 @@ import type { CheckpointSigner } from './checkpoint-signer.js';
 import type { DenialLog } from './denial-log.js';
 import { namespaceOf } from './fields.js';
 import type { FutureTokenAlarm } from './future-tokens.js';
+import type { MapWorkshop } from './map-workshop.js';
 
 /** What every service works with. */
 export interface Deps {
@@ -23,6 +24,7 @@ export interface Deps {
   readonly denials: DenialLog;
   readonly futureTokens: FutureTokenAlarm;
   readonly signer: CheckpointSigner;
+  readonly workshop: MapWorkshop;
 }
 
 /** The engine of the call's namespace. */

@@ -21,6 +21,7 @@ import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
 import { findBlockers } from './find-blockers.js';
 import { FutureTokenAlarm } from './future-tokens.js';
+import { MapWorkshop } from './map-workshop.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
 import { getLease, listLeases } from './read-leases.js';
 import { getRun, listRuns } from './read-runs.js';
@@ -85,6 +86,7 @@ export function createServices(options: ServicesOptions): Services {
   const futureTokens = new FutureTokenAlarm((seen) =>
     log.error({ ...seen }, 'a check presented a token later than the database clock: forged, or history was lost'),
   );
+  const workshop = new MapWorkshop();
   const deps: Deps = {
     replica,
     store,
@@ -94,12 +96,14 @@ export function createServices(options: ServicesOptions): Services {
     denials,
     futureTokens,
     signer,
+    workshop,
   };
   metrics.gauges(() => replica.loaded().map(gaugesOf));
   return {
     api: apiOf(deps),
     start: () => replica.start(),
     async stop() {
+      await workshop.close();
       await denials.close();
       futureTokens.tell();
       await replica.stop();

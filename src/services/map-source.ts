@@ -1,5 +1,6 @@
 import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, type Pair, parseDocument } from 'yaml';
-import { childPath } from '../domain/conflict-map/index.js';
+import { childPath, MAX_PROBLEMS } from '../domain/conflict-map/index.js';
+import { beyondBounds, MAX_VALUES } from './map-prescan.js';
 
 /** One file of a conflict map. */
 export interface TextFile {
@@ -23,7 +24,6 @@ export interface SourceProblem extends Position {
 
 export const MAX_TEXT_BYTES = 1_048_576;
 const MAX_DEPTH = 32;
-const MAX_NODES = 200_000;
 const MAX_ALIASES = 100;
 
 /** What is read of the files: maps, lists and texts, and where each stands. */
@@ -89,15 +89,12 @@ class FileReader {
   read(): void {
     const bad = forbiddenCharacter(this.file.text);
     if (bad !== null) {
-      const line = this.file.text.slice(0, bad.at).split('\n');
-      this.source.problems.push({
-        code: 'invalid_character',
-        message: bad.message,
-        path: '',
-        file: this.file.name,
-        line: line.length,
-        column: (line[line.length - 1] ?? '').length + 1,
-      });
+      this.unread('invalid_character', bad);
+      return;
+    }
+    const excess = beyondBounds(this.file.text);
+    if (excess !== null) {
+      this.unread(excess.code, excess);
       return;
     }
     const document = this.parse();
@@ -149,10 +146,9 @@ class FileReader {
   /** The slip that patterns invite: inside `{ }` and `[ ]`, text with braces must be quoted. */
   private hint(offset: number): string {
     const { line } = this.lines.linePos(offset);
-    const bare =
-      /[:,[]\s+(?!["'])([^\s"',:{}[\]]+(?:\/[^\s"',:{}[\]]+)*\/?\{[A-Za-z_][\w-]*(?:\.\.\.)?\}[^\s"',{}[\]]*)/.exec(
-        this.file.text.split('\n')[line - 1] ?? '',
-      )?.[1];
+    const bare = /[:,[]\s+(?!["'])([^\s"',:{}[\]]+\{[A-Za-z_][\w-]*(?:\.\.\.)?\}[^\s"',{}[\]]*)/.exec(
+      this.file.text.split('\n')[line - 1] ?? '',
+    )?.[1];
     return bare === undefined ? '' : ` Inside { } and [ ], text with braces must be quoted: ${JSON.stringify(bare)}.`;
   }
 
@@ -229,17 +225,18 @@ class FileReader {
     const at = node?.range?.[0] ?? keyAt;
     this.source.values.set(path, this.position(at));
     this.nodes += 1;
-    if (depth > MAX_DEPTH || this.nodes > MAX_NODES) {
-      if (this.nodes <= MAX_NODES + 1)
+    if (depth > MAX_DEPTH) {
+      this.problem('too_deep', `The text is nested more than ${MAX_DEPTH} levels deep.`, path, at);
+      return '';
+    }
+    if (this.nodes > MAX_VALUES) {
+      if (this.nodes === MAX_VALUES + 1)
         this.problem(
-          'too_deep',
-          depth > MAX_DEPTH
-            ? `The text is nested more than ${MAX_DEPTH} levels deep.`
-            : `The text has more than ${MAX_NODES} values.`,
+          'too_many_values',
+          `The text has more than ${MAX_VALUES} values, those that YAML aliases repeat counted again.`,
           path,
           at,
         );
-      this.nodes = depth > MAX_DEPTH ? this.nodes : MAX_NODES + 1;
       return '';
     }
     const resolved = this.resolve(node, path, document);
@@ -275,7 +272,15 @@ class FileReader {
   }
 
   private problem(code: string, message: string, path: string, offset: number): void {
+    if (this.source.problems.length >= MAX_PROBLEMS) return;
     this.source.problems.push({ code, message, path, ...this.position(offset) });
+  }
+
+  /** A problem of a text that is not parsed, so that nothing knows its lines yet. */
+  private unread(code: string, { message, at }: { readonly message: string; readonly at: number }): void {
+    const lines = this.file.text.slice(0, at).split('\n');
+    const column = (lines[lines.length - 1] ?? '').length + 1;
+    this.source.problems.push({ code, message, path: '', file: this.file.name, line: lines.length, column });
   }
 
   private position(offset: number): Position {

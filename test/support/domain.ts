@@ -20,6 +20,7 @@ import {
   NOTHING_LOADED,
 } from '../../src/domain/decide/decision.js';
 import { decidePutMap, type OnLiveConflict, type PutMapDecision } from '../../src/domain/decide/put-map.js';
+import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke, type ReleaseDecision } from '../../src/domain/decide/release.js';
 import { decideRenew, type RenewDecision } from '../../src/domain/decide/renew.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
@@ -345,13 +346,13 @@ export class Namespace {
   }
 
   putMap(document: ConflictMapDocument, onLiveConflict: OnLiveConflict = 'refuse'): PutMapDecision {
-    const map = compiled(document);
+    const reexpansion = new Reexpansion(compiled(document));
     const expectedVersion = this.state.mapVersion;
     return this.decide((decision) =>
       decidePutMap(decision, {
         text: '',
         document,
-        map,
+        reexpansion,
         expectedVersion,
         reason: 'test',
         onLiveConflict,

@@ -10,6 +10,7 @@ import {
   View,
 } from '../../src/domain/decide/decision.js';
 import { decidePutMap, type OnLiveConflict } from '../../src/domain/decide/put-map.js';
+import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke } from '../../src/domain/decide/release.js';
 import { decideRenew } from '../../src/domain/decide/renew.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
@@ -1248,7 +1249,7 @@ function putMap(document: ConflictMapDocument, expectedVersion: number, onLiveCo
   return {
     text: '',
     document,
-    map: compileStored(document),
+    reexpansion: new Reexpansion(compileStored(document)),
     expectedVersion,
     reason: '',
     onLiveConflict,

@@ -363,6 +363,45 @@ describe('assertions', () => {
   });
 });
 
+describe('what a document may cost', () => {
+  it('its actions are bounded, those of profiles counted for each kind', () => {
+    const actions = (count: number, prefix: string) =>
+      Object.fromEntries(Array.from({ length: count }, (_, n) => [`${prefix}${n}`, edit.edit]));
+    const kinds = (count: number) => Array.from({ length: count }, (_, n) => ({ pattern: `k${n}/{x}`, extends: 'p' }));
+    expect(codesOf({ profiles: { p: { actions: actions(256, 'a') } }, kinds: kinds(390) })).toEqual([]);
+    expect(codesOf({ profiles: { p: { actions: actions(256, 'a') } }, kinds: kinds(395) })).toEqual([
+      'too_many_actions kinds[390]',
+    ]);
+    expect(
+      codesOf({
+        profiles: { p: { actions: actions(200, 'a') }, q: { extends: 'p', actions: actions(57, 'b') } },
+        kinds: [{ pattern: 'a', extends: 'p', actions: actions(57, 'c') }],
+      }),
+    ).toEqual(['too_many_actions profiles.q', 'too_many_actions kinds[0]']);
+  });
+
+  it('of many problems the first are told, errors also after a thousand warnings', () => {
+    const kinds = Array.from({ length: 3_000 }, (_, n) => ({ pattern: `k${n}`, actions: { edit: {} } }));
+    const problems = problemsOf({ kinds: [...kinds, ...kinds.slice(0, 1_500)] });
+    expect(problems.filter(({ warning }) => warning)).toHaveLength(1_000);
+    expect(problems.filter(({ warning }) => !warning)).toHaveLength(1_000);
+  });
+
+  it('rules that lead to each other are followed a bounded number of times', () => {
+    const rules = Array.from({ length: 300 }, (_, n) => ({
+      when: { pattern: `r${n}/{x}` },
+      touches: Array.from({ length: 60 }, (_, m) => ({
+        resource: `r${(n * 7 + m * 11) % 300}/{x}`,
+        access: 'write' as const,
+      })),
+    }));
+    const map = mapOf({ kinds: [{ pattern: '{kind}/{x}', actions: edit }], implies: rules });
+    const refusal = refused(map, entries(entry('r0/a')));
+    expect(refusal.kind).toBe('limit');
+    expect(refusal.message).toContain('followed more than 16,384 times');
+  });
+});
+
 describe('the overlap of aliases', () => {
   const LETTERS = ['a', ':', '/', 'q'];
   const texts: string[] = [];

@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { checkConflictMapText, mergeFragments, parseConflictMapText } from '../../src/services/conflict-map-text.js';
 import { parseDuration, parseTimestamp } from '../../src/services/map-scalars.js';
+import * as hostile from '../support/hostile-maps.js';
 
 const EXAMPLE = readFileSync(new URL('../data/design-map.yaml', import.meta.url), 'utf8');
 
@@ -124,6 +125,29 @@ describe('the text of a map', () => {
     ].join('\n');
     expect(told(bomb).join()).toContain('too_many_aliases');
     expect(told('version: 1\nkinds: &k [ *k ]\n').join()).toMatch(/too_deep|yaml|too_many_aliases/);
+  });
+
+  it.each([
+    ['anchors and aliases', hostile.woven, 'too_many_aliases'],
+    ['aliases of aliases', hostile.bomb, 'too_many_aliases'],
+    ['brackets', hostile.nested, 'too_deep'],
+    ['lists in lists on one line', hostile.stacked, 'too_deep'],
+    ['values', hostile.crowded, 'too_many_values'],
+  ])('is refused by name and place for %s without end', (_what, text, code) => {
+    const { problems } = checkConflictMapText(text);
+    expect(problems[0]).toMatchObject({ code, warning: false });
+    expect(problems[0]?.line).toBeGreaterThan(0);
+  });
+
+  it('is not refused for what an honest map has in its words', () => {
+    const words = '# *bold* & [0, 1) {x} - - - ? "it\'s" '.repeat(20);
+    const kinds = Array.from({ length: 900 }, (_, n) => `  - { pattern: "k${n}/{x}" } # ${'- '.repeat(5)}[`).join('\n');
+    expect(checkConflictMapText(`version: 1\n${words}\nkinds:\n${kinds}\n`).problems).toEqual([]);
+  });
+
+  it('says what there is too much of', () => {
+    const tasks = Array.from({ length: 257 }, (_, n) => `  t${n}: { entries: [ { resource: a, access: read } ] }`);
+    expect(told(`version: 1\ntasks:\n${tasks.join('\n')}\n`)).toEqual(['2:1 invalid_value tasks']);
   });
 
   it('lets YAML aliases be used in moderation', () => {

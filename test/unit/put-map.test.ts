@@ -3,16 +3,19 @@ import type { ConflictMapDocument } from '../../src/domain/conflict-map/document
 import { Decision } from '../../src/domain/decide/decision.js';
 import {
   decidePutMap,
+  MAX_REEXPANDED,
   type OnLiveConflict,
   type PutMapCommand,
   previewPutMap,
 } from '../../src/domain/decide/put-map.js';
+import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { overlay } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
   compiled,
   DOCUMENT,
   digestOf,
+  EVERYTHING,
   leased,
   locksIn,
   Namespace,
@@ -42,7 +45,7 @@ function command(
   return {
     text: 'as written',
     document,
-    map: compiled(document),
+    reexpansion: new Reexpansion(compiled(document)),
     expectedVersion,
     reason: 'test',
     onLiveConflict,
@@ -65,6 +68,66 @@ describe('a map is put against the version it was read at', () => {
     expect(ns.state.map.document).toBe(TIED);
     expect(ns.last[0]?.body).toMatchObject({ kind: 'conflict_map_put', version: 2, text: 'as written' });
     expect(() => put(ns, TIED, 1)).toThrow(expect.objectContaining({ reason: 'MAP_VERSION_CONFLICT' }));
+  });
+});
+
+describe('what is worked out ahead of the append', () => {
+  const ahead = (ns: Namespace, document: ConflictMapDocument): PutMapCommand => {
+    const one = command(document, ns.state.mapVersion, 'refuse');
+    for (const lease of ns.state.leases.values()) one.reexpansion.of(lease, EVERYTHING, ns.bounds);
+    return one;
+  };
+
+  it('holds for a lease that was renewed since, and not for one that was changed', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const renewed = ns.hold('a', leased('doc/x'));
+    const changed = ns.hold('b', leased('doc/y'));
+    const prepared = ahead(ns, { ...TIED, conflicts: [{ between: ['doc/{id}', 'wiki/{id}'] }] });
+    ns.advance(SECOND);
+    ns.renew(renewed);
+    const before = ns.lease(renewed);
+    expect(prepared.reexpansion.of(before, EVERYTHING, ns.bounds)).toBe(
+      prepared.reexpansion.of(renewed, EVERYTHING, ns.bounds),
+    );
+    ns.putMap(TIED);
+    const token = tokenOn(ns.lease(changed), 'dns/y');
+    ns.decide((decision) => decidePutMap(decision, { ...prepared, expectedVersion: ns.state.mapVersion }));
+    // What the map between gave it is neither lost nor given twice.
+    expect(ns.lease(changed).entries.map((entry) => entry.resource)).toEqual(['doc/y', 'dns/y']);
+    expect(tokenOn(ns.lease(changed), 'dns/y')).toBe(token);
+    expect(ns.lease(changed).ruleLocks.length).toBeGreaterThan(0);
+    expect(ns.lease(renewed).entries.map((entry) => entry.resource)).toEqual(['doc/x', 'dns/x']);
+  });
+
+  it('a request that waited then and is granted now is expanded as what it holds', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const first = ns.hold('a', leased('doc/x'));
+    const { leaseId } = ns.waiting(ns.acquire('b', [leased('doc/x')], { wait: 60 * SECOND }));
+    const prepared = ahead(ns, TIED);
+    ns.release(first);
+    expect(ns.lease(leaseId).state).toBe('active');
+    ns.decide((decision) => decidePutMap(decision, { ...prepared, expectedVersion: ns.state.mapVersion }));
+    expect(tokenOn(ns.lease(leaseId), 'dns/x')).toBeGreaterThan(0);
+    expect(tokenOn(ns.lease(leaseId), 'doc/x')).toBeGreaterThan(0);
+  });
+});
+
+describe('a change is one append, and bounded', () => {
+  it('one that would give too many live leases more locks is refused, and changes nothing', () => {
+    const ns = new Namespace();
+    ns.bounds = { ...ns.bounds, maxLeasesPerRun: MAX_REEXPANDED + 1 };
+    ns.run('a');
+    for (let n = 0; n < MAX_REEXPANDED; n += 1) ns.hold('a', leased(`doc/${n}`));
+    expect(
+      previewPutMap(new Decision(overlay(ns.state), ns.now, 'test', ns.bounds), command(TIED, 1, 'refuse')),
+    ).toMatchObject({ accepted: true });
+    ns.hold('a', leased('doc/more'));
+    expect(() => put(ns, TIED, 1)).toThrow(
+      expect.objectContaining({ faultClass: 'resource_exhausted', reason: 'MAP_CHANGE_TOO_WIDE' }),
+    );
+    expect(ns.state.mapVersion).toBe(1);
+    put(ns, { ...DOCUMENT, kinds: [...(DOCUMENT.kinds ?? []), { pattern: 'new/{id}' }] }, 1);
+    expect(ns.state.mapVersion).toBe(2);
   });
 });
 

@@ -156,7 +156,7 @@ describe('the guide to reason codes', () => {
 describe('the reference of the conflict map', () => {
   const files = [
     ...filesBelow('src/domain/conflict-map', '.ts'),
-    ...['map-source', 'merge-fragments', 'conflict-map-schema', 'conflict-map-text'].map(
+    ...['map-source', 'map-prescan', 'merge-fragments', 'conflict-map-schema', 'conflict-map-text'].map(
       (name) => `src/services/${name}.ts`,
     ),
   ];

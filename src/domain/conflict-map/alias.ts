@@ -46,17 +46,13 @@ export function parseAlias(from: string, to: string): ParsedAlias {
         at: 'to',
       };
   }
+  return { ok: true, alias: { from, tokens, to: target.pattern, prefix: prefixOf(tokens), shape: shapeOf(tokens) } };
+}
+
+/** What every text of the tokens begins with. */
+export function prefixOf(tokens: readonly AliasToken[]): string {
   const first = tokens[0];
-  return {
-    ok: true,
-    alias: {
-      from,
-      tokens,
-      to: target.pattern,
-      prefix: first?.kind === 'text' ? first.text : '',
-      shape: shapeOf(tokens),
-    },
-  };
+  return first?.kind === 'text' ? first.text : '';
 }
 
 function parseTokens(from: string): AliasToken[] | string {
@@ -132,29 +128,40 @@ function shapeOf(tokens: readonly AliasToken[]): string {
   return `${steps.join('')}4`;
 }
 
-/** Whether some text is matched by both, so that which of them counts depends on their order. */
+/**
+ * Whether some text is matched by both, so that which of them counts depends on their order. Walks the
+ * pairs of places that reading one text letter by letter can lead to, each once.
+ */
 export function aliasesOverlap(a: readonly AliasToken[], b: readonly AliasToken[]): boolean {
   if (partWays(a, b)) return false;
   const one = stepsOf(a);
   const other = stepsOf(b);
-  const letters = new Set<string>(['/', '\u0000']);
-  for (const step of [...one, ...other]) {
-    if (step.kind === 'letter') letters.add(step.letter);
-    else for (const letter of step.not) letters.add(letter);
-  }
-  const seen = new Set<string>();
-  const open: { readonly i: number; readonly j: number }[] = [{ i: 0, j: 0 }];
-  while (open.length > 0) {
-    const { i, j } = open.pop() as { i: number; j: number };
-    if (seen.has(`${i} ${j}`)) continue;
-    seen.add(`${i} ${j}`);
-    if (i === one.length && j === other.length) return true;
-    for (const letter of letters) {
-      for (const nextI of after(one, i, letter))
-        for (const nextJ of after(other, j, letter)) open.push({ i: nextI, j: nextJ });
-    }
+  const width = other.length + 1;
+  const seen = new Uint8Array((one.length + 1) * width);
+  const open = [0];
+  const go = (i: number, j: number): void => {
+    const place = i * width + j;
+    if (seen[place] === 0) open.push(place);
+    seen[place] = 1;
+  };
+  for (let place = open.pop(); place !== undefined; place = open.pop()) {
+    const i = Math.floor(place / width);
+    const j = place % width;
+    const mine = one[i];
+    const theirs = other[j];
+    if (mine === undefined && theirs === undefined) return true;
+    if (mine === undefined || theirs === undefined || !shareLetter(mine, theirs)) continue;
+    go(i + 1, j + 1);
+    if (mine.kind === 'many') go(i, j + 1);
+    if (theirs.kind === 'many') go(i + 1, j);
   }
   return false;
+}
+
+/** Whether one letter can be the next for both; two captures always leave one, as each refuses two letters at most. */
+function shareLetter(a: Step, b: Step): boolean {
+  if (a.kind === 'many') return b.kind === 'many' || !a.not.includes(b.letter);
+  return b.kind === 'many' ? !b.not.includes(a.letter) : a.letter === b.letter;
 }
 
 /** A quick no: they read a text in step up to where each wants another text. */
@@ -189,13 +196,6 @@ function stepsOf(tokens: readonly AliasToken[]): Step[] {
       ? [...token.text].map((letter) => ({ kind: 'letter', letter }))
       : [{ kind: 'many', not: token.not }],
   );
-}
-
-function after(steps: readonly Step[], at: number, letter: string): number[] {
-  const step = steps[at];
-  if (step === undefined) return [];
-  if (step.kind === 'letter') return step.letter === letter ? [at + 1] : [];
-  return step.not.includes(letter) ? [] : [at, at + 1];
 }
 
 /** The texts a template can make, as an alias would match them. */

@@ -56,7 +56,8 @@ function sideOf(map: ConflictMap, side: DocumentSide, path: string, problems: Pr
     problems.error(
       'unknown_task',
       childPath(path, 'task'),
-      `There is no task ${quoted(name)}${didYouMean(name, map.tasks.keys())} Known: ${listed([...map.tasks.keys()])}.`,
+      () =>
+        `There is no task ${quoted(name)}${didYouMean(name, map.tasks.keys())} Known: ${listed([...map.tasks.keys()])}.`,
     );
     return null;
   }

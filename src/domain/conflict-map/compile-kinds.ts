@@ -13,6 +13,9 @@ import { didYouMean, listed, type Problems, quoted } from './problems.js';
 
 const MIN_TTL: Micros = SECOND;
 const MAX_TTL: Micros = 3_600 * SECOND;
+/** Actions of one kind or profile with all it extends, and of all kinds together. */
+const MAX_ACTIONS = 256;
+const MAX_ALL_ACTIONS = 100_000;
 /** Classes of changes that a version check protects well enough (W4). */
 const ROUTINE: ReadonlySet<string> = new Set(['independent', 'derived']);
 /** Resolvers that every map has: the run itself, and whoever is on duty. */
@@ -31,14 +34,24 @@ export function compileKinds(document: ConflictMapDocument, problems: Problems):
   const inherit = inheritance(profiles, problems);
   const kinds: Kind[] = [];
   const index = new PatternIndex<Kind>();
+  let total = 0;
   for (const [number, raw] of (document.kinds ?? []).entries()) {
     const path = childPath('kinds', number);
     checkOwn(raw, path, resolvers, problems);
     const whole = raw.extends === undefined ? raw : merge(inherit(raw.extends, childPath(path, 'extends')), raw);
+    const count = countActions(whole);
+    total += count;
+    if (count > MAX_ACTIONS || total > MAX_ALL_ACTIONS) {
+      tooManyActions(count > MAX_ACTIONS, path, problems);
+      // Every further kind would be told the same.
+      if (total > MAX_ALL_ACTIONS) break;
+      continue;
+    }
     const kind = compileKind(raw, whole, number, path, problems);
     if (kind === null) continue;
     kinds.push(kind);
-    for (const other of index.add(kind.pattern, kind)) {
+    const other = index.add(kind.pattern, kind);
+    if (other !== undefined) {
       problems.error(
         'equally_specific',
         childPath(path, 'pattern'),
@@ -47,6 +60,19 @@ export function compileKinds(document: ConflictMapDocument, problems: Problems):
     }
   }
   return { kinds, index };
+}
+
+const countActions = ({ actions }: DocumentProfile): number => Object.keys(actions ?? {}).length;
+
+function tooManyActions(ofOne: boolean, path: string, problems: Problems): void {
+  const many = (count: number): string => count.toLocaleString('en');
+  problems.error(
+    'too_many_actions',
+    path,
+    ofOne
+      ? `It has more than ${many(MAX_ACTIONS)} actions, those of what it extends counted.`
+      : `From here on the kinds have more than ${many(MAX_ALL_ACTIONS)} actions together, those of profiles counted for each kind that extends them.`,
+  );
 }
 
 /** Looks up a profile with all it extends; each cycle and unknown name is reported once. */
@@ -64,7 +90,8 @@ function inheritance(
       problems.error(
         'unknown_profile',
         path,
-        `There is no profile ${quoted(name)}${didYouMean(name, profiles.keys())} Known: ${listed([...profiles.keys()])}.`,
+        () =>
+          `There is no profile ${quoted(name)}${didYouMean(name, profiles.keys())} Known: ${listed([...profiles.keys()])}.`,
       );
       return {};
     }
@@ -82,8 +109,10 @@ function inheritance(
         ? profile
         : merge(visit(profile.extends, childPath(childPath('profiles', name), 'extends')), profile);
     open.pop();
-    done.set(name, whole);
-    return whole;
+    const fits = countActions(whole) <= MAX_ACTIONS;
+    if (!fits) tooManyActions(true, childPath('profiles', name), problems);
+    done.set(name, fits ? whole : {});
+    return fits ? whole : {};
   };
   for (const name of profiles.keys()) visit(name, childPath('profiles', name));
   return visit;
@@ -148,11 +177,13 @@ function checkAction(
       `Approvals cannot be given yet: the action ${quoted(name)} is refused until they can.`,
     );
   }
-  if (action.resolver !== undefined && !resolvers.has(action.resolver)) {
+  const { resolver } = action;
+  if (resolver !== undefined && !resolvers.has(resolver)) {
     problems.warn(
       'unknown_resolver',
       childPath(path, 'resolver'),
-      `${quoted(action.resolver)} is not among the resolvers${didYouMean(action.resolver, resolvers)} Its name is shown, but nobody is behind it.`,
+      () =>
+        `${quoted(resolver)} is not among the resolvers${didYouMean(resolver, resolvers)} Its name is shown, but nobody is behind it.`,
     );
   }
   if (writes && action.change_class === undefined) {

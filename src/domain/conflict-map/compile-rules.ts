@@ -1,5 +1,5 @@
 import { type Pattern, parsePattern } from '../pattern.js';
-import { type Alias, aliasesOverlap, compareAliases, parseAlias, tokensOfTemplate } from './alias.js';
+import { type Alias, aliasesOverlap, parseAlias, prefixOf, tokensOfTemplate } from './alias.js';
 import { checkBound } from './compile-kinds.js';
 import { type ConflictMapDocument, childPath, type DocumentEntry } from './document.js';
 import type { ConflictRule, EntryTemplate, ImpliesRule, ResourceSet, Task } from './map.js';
@@ -58,10 +58,14 @@ export function compileConflicts(document: ConflictMapDocument, problems: Proble
   return rules;
 }
 
-/** Aliases; two that match one text must be ordered, and none may read what another made. */
-export function compileAliases(document: ConflictMapDocument, problems: Problems): Alias[] {
-  const aliases: Alias[] = [];
-  const placed: { readonly alias: Alias; readonly path: string }[] = [];
+/** An alias and where it was written. */
+export interface PlacedAlias {
+  readonly alias: Alias;
+  readonly path: string;
+}
+
+export function compileAliases(document: ConflictMapDocument, problems: Problems): PlacedAlias[] {
+  const placed: PlacedAlias[] = [];
   for (const [number, raw] of (document.aliases ?? []).entries()) {
     const path = childPath('aliases', number);
     const parsed = parseAlias(raw.from, raw.to);
@@ -69,40 +73,46 @@ export function compileAliases(document: ConflictMapDocument, problems: Problems
       problems.error('invalid_alias', childPath(path, parsed.at), `${quoted(raw[parsed.at])}: ${parsed.reason}.`);
       continue;
     }
-    for (const other of placed) {
-      if (
-        compareAliases(parsed.alias, other.alias) === 0 &&
-        prefixesMeet(parsed.alias.prefix, other.alias.prefix) &&
-        aliasesOverlap(parsed.alias.tokens, other.alias.tokens)
-      ) {
-        problems.error(
-          'equally_specific_alias',
-          childPath(path, 'from'),
-          `${quoted(raw.from)} and ${quoted(other.alias.from)} of ${other.path} match the same texts and neither is more specific.`,
-        );
-      }
-    }
     placed.push({ alias: parsed.alias, path });
-    aliases.push(parsed.alias);
   }
-  for (const { alias, path } of placed) checkChain(alias, path, aliases, problems);
-  return aliases;
+  return placed;
+}
+
+/** Two aliases that match one text must be ordered, and none may read what another made. */
+export function checkAliases(placed: readonly PlacedAlias[], problems: Problems): void {
+  const byShape = new Map<string, PlacedAlias[]>();
+  for (const one of placed) {
+    const { alias, path } = one;
+    // Of one shape, prefixes are of one length: they meet when they are the same.
+    const id = `${alias.shape} ${alias.prefix}`;
+    const alike = byShape.get(id) ?? [];
+    byShape.set(id, alike);
+    const other = alike.find((before) => aliasesOverlap(alias.tokens, before.alias.tokens));
+    if (other !== undefined) {
+      problems.error(
+        'equally_specific_alias',
+        childPath(path, 'from'),
+        `${quoted(alias.from)} and ${quoted(other.alias.from)} of ${other.path} match the same texts and neither is more specific.`,
+      );
+    }
+    alike.push(one);
+  }
+  for (const one of placed) checkChain(one, placed, problems);
 }
 
 /** Aliases are applied once; what one makes must not be an alias again, or the same lease would be read differently later. */
-function checkChain(alias: Alias, path: string, aliases: readonly Alias[], problems: Problems): void {
+function checkChain({ alias, path }: PlacedAlias, all: readonly PlacedAlias[], problems: Problems): void {
   const made = tokensOfTemplate(alias.to);
-  const first = made[0];
-  for (const other of aliases) {
-    if (first?.kind === 'text' && !prefixesMeet(first.text, other.prefix)) continue;
-    if (!aliasesOverlap(made, other.tokens)) continue;
-    problems.error(
-      'alias_chain',
-      childPath(path, 'to'),
-      `What ${quoted(alias.to.text)} makes can itself be read as the alias ${quoted(other.from)}; aliases are applied once.`,
-    );
-    return;
-  }
+  const prefix = prefixOf(made);
+  const other = all.find(
+    (candidate) => prefixesMeet(prefix, candidate.alias.prefix) && aliasesOverlap(made, candidate.alias.tokens),
+  );
+  if (other === undefined) return;
+  problems.error(
+    'alias_chain',
+    childPath(path, 'to'),
+    `What ${quoted(alias.to.text)} makes can itself be read as the alias ${quoted(other.alias.from)}; aliases are applied once.`,
+  );
 }
 
 const prefixesMeet = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);

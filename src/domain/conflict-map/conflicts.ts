@@ -30,22 +30,39 @@ export interface LockedSet {
 /** Steps that are told; two wide sets can meet on thousands of keys. */
 const MAX_STEPS = 256;
 
+interface LocksOfSet {
+  readonly locks: readonly Lock[];
+  readonly byKey: ReadonlyMap<string, readonly Lock[]>;
+}
+
+/** The matrix compares one write set with hundreds: its locks are worked out once. */
+const LOCKS = new WeakMap<LockedSet, LocksOfSet>();
+
+function locksOfSet(set: LockedSet): LocksOfSet {
+  const known = LOCKS.get(set);
+  if (known !== undefined) return known;
+  const locks = locksOf(set.entries, set.ruleLocks);
+  const byKey = new Map<string, Lock[]>();
+  for (const lock of locks) {
+    const same = byKey.get(lock.key);
+    if (same === undefined) byKey.set(lock.key, [lock]);
+    else same.push(lock);
+  }
+  LOCKS.set(set, { locks, byKey });
+  return { locks, byKey };
+}
+
 /** Every key on which two different runs could not hold these write sets at once; empty: they could. `because` says why a rule is there. */
 export function findConflicts(
   a: LockedSet,
   b: LockedSet,
   because: (rule: string) => string = () => '',
 ): ConflictStep[] {
-  const theirs = new Map<string, Lock[]>();
-  for (const lock of locksOf(b.entries, b.ruleLocks)) {
-    const same = theirs.get(lock.key);
-    if (same === undefined) theirs.set(lock.key, [lock]);
-    else same.push(lock);
-  }
+  const theirs = locksOfSet(b).byKey;
   const steps: ConflictStep[] = [];
   // Two subtrees of one resource meet at its leaf and at its node, which is one fact to people.
   const told = new Set<string>();
-  for (const mine of locksOf(a.entries, a.ruleLocks)) {
+  for (const mine of locksOfSet(a).locks) {
     for (const other of theirs.get(mine.key) ?? []) {
       if (compatible(mine.mode, other.mode)) continue;
       const fact = `${mine.mode} ${other.mode} ${mine.entry} ${other.entry} ${keySubject(mine.key)}`;

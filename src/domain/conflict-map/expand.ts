@@ -28,6 +28,9 @@ export interface ExpandBounds {
 /** Entries that rules may bring to one write set, however they imply each other. */
 export const MAX_IMPLIED = 1_024;
 
+/** Times that rules may be followed for one write set, also where what they bring is there already. */
+export const MAX_FOLLOWED = 16_384;
+
 /** What `enforce` would have refused about an entry that is only observed (C14). */
 export interface ObservedRefusal {
   /** Index of the entry. */
@@ -73,7 +76,7 @@ export function expandWriteSet(
   expansion.addRequested(asked.entries);
   if (expansion.refusal === null) expansion.close();
   if (expansion.refusal !== null) return { ok: false, refusal: expansion.refusal, unmatched: expansion.unmatched };
-  const writeSet = expansion.writeSet(asked.notBefore);
+  const writeSet = expansion.writeSet(asked.notBefore, bounds.maxLocks);
   const tooMany = lockRefusal(writeSet, bounds.maxLocks);
   return tooMany === null ? { ok: true, writeSet } : { ok: false, refusal: tooMany, unmatched: [] };
 }
@@ -105,7 +108,7 @@ export function expandLeniently(
     expansion.addRequested(asked.entries);
     expansion.close();
   }
-  const writeSet = expansion.writeSet(asked.ok ? asked.notBefore : null);
+  const writeSet = expansion.writeSet(asked.ok ? asked.notBefore : null, Number.POSITIVE_INFINITY);
   const refusal = asked.ok ? expansion.refusal : asked.refusal;
   return { writeSet, refusal: refusal ?? lockRefusal(writeSet, maxLocks) };
 }
@@ -133,6 +136,7 @@ class Expansion {
   /** In order: those asked for, then the implied. One for each resource, access and scope. */
   private readonly drafts = new Map<string, Draft>();
   private implied = 0;
+  private followed = 0;
 
   constructor(
     private readonly map: ConflictMap,
@@ -182,7 +186,7 @@ class Expansion {
     }
   }
 
-  writeSet(notBefore: Micros | null): ExpandedWriteSet {
+  writeSet(notBefore: Micros | null, maxRuleLocks: number): ExpandedWriteSet {
     const drafts = [...this.drafts.values()];
     const entries = drafts.map(entryOf);
     const observedRefusals: ObservedRefusal[] = [];
@@ -191,7 +195,7 @@ class Expansion {
     }
     return {
       entries,
-      ruleLocks: ruleLocksOf(this.map, entries),
+      ruleLocks: ruleLocksOf(this.map, entries, maxRuleLocks),
       ...timesOf(drafts),
       notBefore,
       observedRefusals,
@@ -200,7 +204,7 @@ class Expansion {
   }
 
   private get stopped(): boolean {
-    return this.refusal !== null && !this.lenient;
+    return (this.refusal !== null && !this.lenient) || this.followed > MAX_FOLLOWED;
   }
 
   private note(judged: Judged, mode: ExpandedEntry['mode']): void {
@@ -246,6 +250,14 @@ class Expansion {
     const rules = draft.scope === 'exact' ? index.all(draft.segments) : index.atOrBelow(draft.segments);
     for (const rule of rules) {
       for (const touch of rule.touches) {
+        this.followed += 1;
+        if (this.followed > MAX_FOLLOWED)
+          this.refusal ??= ruleLimit(
+            draft.resource,
+            rule,
+            `is one of those that are followed more than ${MAX_FOLLOWED.toLocaleString('en')} times`,
+          );
+        if (this.stopped) return added;
         const draftAdded = this.touch(draft, rule, touch);
         if (this.stopped) return added;
         if (draftAdded !== null) added.push(draftAdded);
@@ -373,7 +385,7 @@ function lockRefusal(writeSet: ExpandedWriteSet, maxLocks: number): Refusal | nu
   if (locks <= maxLocks) return null;
   return refuse(
     'limit',
-    `The write set needs ${locks} locks after expansion; at most ${maxLocks} are allowed.`,
+    `The write set needs ${locks} locks or more after expansion; at most ${maxLocks} are allowed.`,
     {
       action: 'Split the work into smaller write sets, or ask for a subtree instead of its resources.',
       who: 'runner',

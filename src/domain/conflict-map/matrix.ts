@@ -1,7 +1,7 @@
 import type { ExpandedEntry } from '../entry.js';
 import { type ConflictStep, findConflicts, inWords } from './conflicts.js';
 import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
-import { becauseOf, type ConflictMap, type Task } from './map.js';
+import type { ConflictMap, Task } from './map.js';
 import { literalValues } from './matrix-values.js';
 import { quoted } from './problems.js';
 
@@ -36,8 +36,9 @@ export interface TaskCollision {
   readonly message: string;
 }
 
-/** Reasons told for one pair. */
+/** Reasons told for one pair, and letters of all reasons together: an answer has to fit into a message. */
 const MAX_REASONS = 8;
+const MAX_REASON_LETTERS = 1_048_576;
 /** Combinations of parameters tried for one pair, and for all pairs of a map together. */
 const MAX_COMBINATIONS = 1_024;
 const MAX_ALL_COMBINATIONS = 50_000;
@@ -60,7 +61,23 @@ export function taskMatrix(map: ConflictMap): TaskPair[] {
     MIN_COMBINATIONS,
     Math.min(MAX_COMBINATIONS, Math.floor(MAX_ALL_COMBINATIONS / Math.max(1, pairs))),
   );
-  return tasks.flatMap((a, index) => tasks.slice(index).map((b) => judgePair(model, a, b, bound)));
+  const told = { letters: 0 };
+  return tasks.flatMap((a, index) => tasks.slice(index).map((b) => shortened(judgePair(model, a, b, bound), told)));
+}
+
+/** The pair, its reasons as far as there is room for them. */
+function shortened(pair: TaskPair, told: { letters: number }): TaskPair {
+  const roomFor = (reasons: readonly string[]): readonly string[] => {
+    const fitting = reasons.filter((reason) => {
+      told.letters += reason.length;
+      return told.letters <= MAX_REASON_LETTERS;
+    });
+    return fitting.length === reasons.length ? reasons : [...fitting, 'There is more, but no room to tell it.'];
+  };
+  const because = roomFor(pair.because);
+  // Each collision's message is among the reasons: where there was no room for these, there is none for it.
+  const collisions = pair.collisions.filter(({ message }) => because.includes(message));
+  return { ...pair, collisions, because, inputChanges: roomFor(pair.inputChanges) };
 }
 
 function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
@@ -79,7 +96,7 @@ function judgePair(model: Model, a: Task, b: Task, bound: number): TaskPair {
     const right = model.expand(b, other);
     const steps = findConflicts(left, right, model.because);
     if (steps.length > 0) collided += 1;
-    for (const step of steps)
+    for (const step of collisions.size < MAX_REASONS ? steps : [])
       note(
         collisions,
         `${placeOf(left, step.resourceA)} ${placeOf(right, step.resourceB)} ${step.ruleA} ${step.ruleB}`,
@@ -145,14 +162,16 @@ type Values = readonly string[];
 
 class Model {
   private readonly literals: (task: Task, parameter: string) => readonly string[];
+  private readonly reasons: ReadonlyMap<string, string>;
   private readonly known = new Map<Task, readonly (readonly string[])[]>();
   private readonly expanded = new Map<string, ExpandedWriteSet>();
 
   constructor(private readonly map: ConflictMap) {
     this.literals = literalValues(map);
+    this.reasons = new Map(map.conflicts.map((rule) => [rule.name, rule.because]));
   }
 
-  readonly because = (rule: string): string => becauseOf(this.map, rule);
+  readonly because = (rule: string): string => this.reasons.get(rule) ?? '';
 
   expand(task: Task, values: Values): ExpandedWriteSet {
     const id = JSON.stringify([task.name, ...values]);

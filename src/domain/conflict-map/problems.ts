@@ -1,27 +1,54 @@
 import type { MapProblem } from './document.js';
 
+/** Errors told about one document, and as many warnings: past that, more of them help nobody. */
+export const MAX_PROBLEMS = 1_000;
+
+/** A message, or what makes it when it is told: hints cost a look at all names there are. */
+type Message = string | (() => string);
+
+const textOf = (message: Message): string => (typeof message === 'string' ? message : message());
+
 /** Collects what is wrong with a document, so that an admin sees all of it at once. */
 export class Problems {
   readonly all: MapProblem[] = [];
+  private errors = 0;
+  private warnings = 0;
 
-  error(code: string, path: string, message: string): void {
-    this.all.push({ code, message, path, warning: false });
+  error(code: string, path: string, message: Message): void {
+    this.errors += 1;
+    if (this.errors <= MAX_PROBLEMS) this.all.push({ code, message: textOf(message), path, warning: false });
   }
 
-  warn(code: string, path: string, message: string): void {
-    this.all.push({ code, message, path, warning: true });
+  warn(code: string, path: string, message: Message): void {
+    this.warnings += 1;
+    if (this.warnings <= MAX_PROBLEMS) this.all.push({ code, message: textOf(message), path, warning: true });
   }
 
   get failed(): boolean {
-    return this.all.some((problem) => !problem.warning);
+    return this.errors > 0;
   }
+}
+
+/** For a document that was judged before: an error is a fault of this version, and warnings were told. */
+export class FirstError extends Problems {
+  override error(_code: string, path: string, message: Message): void {
+    throw new Error(`the stored conflict map cannot be compiled: ${path}: ${textOf(message)}`);
+  }
+
+  override warn(): void {}
 }
 
 export const quoted = (text: string): string => JSON.stringify(text);
 
-/** "a", "b" and "c". */
+/** Names that a message lists, and known names that are looked at for a hint. */
+const MAX_LISTED = 32;
+const MAX_HINTS = 256;
+
+/** "a", "b" and "c"; of very many the first. */
 export function listed(texts: readonly string[], none = 'none'): string {
   if (texts.length === 0) return none;
+  if (texts.length > MAX_LISTED)
+    return `${texts.slice(0, MAX_LISTED).map(quoted).join(', ')} and ${texts.length - MAX_LISTED} more`;
   const words = texts.map(quoted);
   return words.length === 1 ? (words[0] as string) : `${words.slice(0, -1).join(', ')} and ${words[words.length - 1]}`;
 }
@@ -36,7 +63,10 @@ export function didYouMean(name: string, known: Iterable<string>): string {
 function closest(name: string, known: Iterable<string>): string | null {
   let best: string | null = null;
   let least = Math.max(1, Math.floor(name.length / 3)) + 1;
+  let looked = 0;
   for (const candidate of known) {
+    if (looked >= MAX_HINTS) break;
+    looked += 1;
     if (Math.abs(candidate.length - name.length) >= least) continue;
     const distance = editDistance(name, candidate);
     if (distance < least) {

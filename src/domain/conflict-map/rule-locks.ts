@@ -16,8 +16,10 @@ import type { ConflictMap, ConflictRule, ConflictSide } from './map.js';
  * different sides meet there too, since each also takes IX on the root of its own side.
  *
  * A resource that matches both patterns takes both sides' locks, and so meets writers of either.
+ *
+ * Of a write set that is refused past `most` locks, more need not be worked out.
  */
-export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[]): RuleLock[] {
+export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[], most: number): RuleLock[] {
   if (map.conflictIndex.size === 0) return [];
   // Once per entry, also where entries share a lock: one that only observes takes none, and must not take it along.
   const locks = new Map<string, RuleLock>();
@@ -27,6 +29,7 @@ export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[])
   };
   for (const [index, entry] of entries.entries()) {
     if (entry.access !== 'write') continue;
+    if (locks.size > most) break;
     const segments = entry.resource.split('/');
     const sides = entry.scope === 'exact' ? map.conflictIndex.all(segments) : map.conflictIndex.atOrBelow(segments);
     for (const { rule, side, pattern } of sides) {

@@ -1,30 +1,33 @@
-import { type ConflictMap, type ExpandedWriteSet, expandLeniently, expandWriteSet } from '../conflict-map/index.js';
-import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
+import type { ExpandedEntry } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
-import type { Lease, LeaseEntry } from '../lease.js';
-import { endsAt, isPast, leaseEntry } from '../lease.js';
+import type { Lease } from '../lease.js';
+import { endsAt, isPast } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
-import type { Refusal } from '../refusal.js';
 import type { Micros } from '../time.js';
 import { type Deadlocked, endDeadlocked } from './deadlocks.js';
 import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
 import { grantWaiters, isFree } from './granting.js';
+import type { Reexpanded, Reexpansion } from './reexpansion.js';
 
 export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
 
 export interface PutMapCommand {
   readonly text: string;
   readonly document: unknown;
-  /** The document, compiled. */
-  readonly map: ConflictMap;
+  /** What live leases come to by the document. */
+  readonly reexpansion: Reexpansion;
   readonly expectedVersion: number;
   readonly reason: string;
   readonly onLiveConflict: OnLiveConflict;
   readonly requestIds: readonly string[];
 }
+
+/** Live leases that one change may give more locks, and pairs of them that it may put in conflict: it is one append. */
+export const MAX_REEXPANDED = 10_000;
+const MAX_PAIRS = 100_000;
 
 /** A live lease that the change touches. */
 export interface AffectedLease {
@@ -50,7 +53,7 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   const current = decision.state.mapVersion;
   if (current !== command.expectedVersion) throw versionConflict(current, command.expectedVersion);
   const version = current + 1;
-  const changes = reexpandAll(decision, command.map);
+  const changes = reexpandAll(decision, command.reexpansion);
   decision.emit(
     {
       kind: 'conflict_map_put',
@@ -98,18 +101,11 @@ export function previewPutMap(
   return { accepted: told.affected.every((lease) => lease.conflictsWith.length === 0), affected: told.affected };
 }
 
-interface Change {
+interface Change extends Reexpanded {
   readonly lease: Lease;
-  /** What it expands to now; null: nothing changes. */
-  readonly next: {
-    entries: readonly LeaseEntry[];
-    ruleLocks: Lease['ruleLocks'];
-    added: readonly ExpandedEntry[];
-  } | null;
-  readonly noLongerGranted: string;
 }
 
-function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
+function reexpandAll(decision: Decision, reexpansion: Reexpansion): Change[] {
   const changes: Change[] = [];
   for (const lease of decision.state.leases.values()) {
     if (lease.state === 'ended') continue;
@@ -118,58 +114,12 @@ function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
       continue;
     }
     const allowed = decision.state.runs.get(lease.runId)?.allowed ?? [];
-    const { writeSet, refusal } = expandLive(decision, map, lease, allowed);
-    const next = writeSet === null ? null : union(lease, writeSet);
-    if (next !== null || refusal !== null) changes.push({ lease, next, noLongerGranted: refusal?.message ?? '' });
+    const reexpanded = reexpansion.of(lease, allowed, decision.bounds);
+    if (reexpanded !== null) changes.push({ lease, ...reexpanded });
   }
+  const changed = changes.reduce((count, { next }) => count + (next === null ? 0 : 1), 0);
+  if (changed > MAX_REEXPANDED) throw tooWide(`change ${changed} live leases`, MAX_REEXPANDED);
   return changes;
-}
-
-/**
- * What a live lease expands to on the new map. One that is held gets its locks also where it would be
- * refused now, for it stays held (P1); a waiting request that would be is refused when its turn comes.
- */
-function expandLive(
-  decision: Decision,
-  map: ConflictMap,
-  lease: Lease,
-  allowed: readonly Allowance[],
-): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
-  if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, decision.bounds.maxLocks);
-  const expanded = expandWriteSet(map, lease.request, allowed, decision.bounds);
-  return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
-}
-
-/** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
-function askedFor(lease: Lease): WriteSetRequest {
-  const entries = lease.entries.filter((entry) => entry.impliedBy === '');
-  return { entries, task: null, resourceSet: null };
-}
-
-const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
-
-/**
- * The lease's entries and what the new map adds. A kept entry never loses strictness, and keeps its
- * token unless it excludes from now on the optimistic writers that had later ones (P2).
- */
-function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
-  const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
-  const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
-  const kept = lease.entries.map((entry) => {
-    const now = expanded.get(identity(entry));
-    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
-  });
-  const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
-  const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];
-  const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
-  const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.entry} ${lock.mode} ${lock.key}`;
-  const known = new Set(lease.ruleLocks.map(lockId));
-  const addedLocks = writeSet.ruleLocks
-    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }))
-    .filter((lock) => !known.has(lockId(lock)));
-  const stricter = kept.some((entry, index) => entry !== lease.entries[index]);
-  if (added.length === 0 && addedLocks.length === 0 && !stricter) return null;
-  return { entries, ruleLocks: [...lease.ruleLocks, ...addedLocks], added };
 }
 
 function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Change['next']>): void {
@@ -211,8 +161,12 @@ function meetsWhileObserving(
 /** Active leases of other runs that each changed lease now meets. */
 function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<string, Set<string>> {
   const conflicts = new Map<string, Set<string>>();
+  let pairs = 0;
   const note = (a: string, b: string): void => {
-    conflicts.set(a, (conflicts.get(a) ?? new Set()).add(b));
+    const known = conflicts.get(a) ?? new Set();
+    pairs += known.has(b) ? 0 : 1;
+    conflicts.set(a, known.add(b));
+    if (pairs > 2 * MAX_PAIRS) throw tooWide('put more pairs of live leases in conflict than can be told', MAX_PAIRS);
   };
   for (const change of changes) {
     const lease = decision.state.leases.get(change.lease.leaseId);
@@ -286,6 +240,15 @@ function versionConflict(current: number, expected: number): Fault {
     'MAP_VERSION_CONFLICT',
     `The conflict map is at version ${current}, not ${expected}: somebody changed it since you read it. Read it again, look at the difference, and put against version ${current}.`,
     { metadata: { current_version: String(current), expected_version: String(expected) } },
+  );
+}
+
+function tooWide(what: string, most: number): Fault {
+  return new Fault(
+    'resource_exhausted',
+    'MAP_CHANGE_TOO_WIDE',
+    `Nothing was changed: the new map would ${what}; one change may touch ${most}. Change it in smaller steps, such as one rule or kind at a time, or when fewer leases are live.`,
+    { metadata: { limit: String(most) } },
   );
 }
 

@@ -1,0 +1,89 @@
+import { type ConflictMap, type ExpandedWriteSet, expandLeniently, expandWriteSet } from '../conflict-map/index.js';
+import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
+import { type Lease, type LeaseEntry, leaseEntry } from '../lease.js';
+import type { Refusal } from '../refusal.js';
+import type { Bounds } from './decision.js';
+
+/** How a live lease is changed by a new map. */
+export interface Reexpanded {
+  /** What it expands to now; null: nothing changes. */
+  readonly next: {
+    readonly entries: readonly LeaseEntry[];
+    readonly ruleLocks: Lease['ruleLocks'];
+    readonly added: readonly ExpandedEntry[];
+  } | null;
+  /** Why the new map would not grant it; empty: it would. */
+  readonly noLongerGranted: string;
+}
+
+/**
+ * Live and waiting leases by a new map. What a lease comes to depends on its entries, its request and its
+ * run's contract, which live on unchanged through renewals: so it is remembered by them, and most of the
+ * work can be done ahead of the append, in pieces, while checks and grants go on.
+ */
+export class Reexpansion {
+  private readonly known = new WeakMap<
+    Lease['entries'],
+    { readonly leaseId: string; readonly request: Lease['request']; readonly reexpanded: Reexpanded | null }
+  >();
+
+  constructor(private readonly map: ConflictMap) {}
+
+  /** How the map changes the lease; null: not at all. */
+  of(lease: Lease, allowed: readonly Allowance[], bounds: Bounds): Reexpanded | null {
+    const known = this.known.get(lease.entries);
+    if (known?.leaseId === lease.leaseId && known.request === lease.request) return known.reexpanded;
+    const { writeSet, refusal } = expandLive(this.map, lease, allowed, bounds);
+    const next = writeSet === null ? null : union(lease, writeSet);
+    const reexpanded = next === null && refusal === null ? null : { next, noLongerGranted: refusal?.message ?? '' };
+    this.known.set(lease.entries, { leaseId: lease.leaseId, request: lease.request, reexpanded });
+    return reexpanded;
+  }
+}
+
+/**
+ * What a live lease expands to on the new map. One that is held gets its locks also where it would be
+ * refused now, for it stays held (P1); a waiting request that would be is refused when its turn comes.
+ */
+function expandLive(
+  map: ConflictMap,
+  lease: Lease,
+  allowed: readonly Allowance[],
+  bounds: Bounds,
+): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+  if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, bounds.maxLocks);
+  const expanded = expandWriteSet(map, lease.request, allowed, bounds);
+  return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
+}
+
+/** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
+function askedFor(lease: Lease): WriteSetRequest {
+  const entries = lease.entries.filter((entry) => entry.impliedBy === '');
+  return { entries, task: null, resourceSet: null };
+}
+
+const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
+
+/**
+ * The lease's entries and what the new map adds. A kept entry never loses strictness, and keeps its
+ * token unless it excludes from now on the optimistic writers that had later ones (P2).
+ */
+function union(lease: Lease, writeSet: ExpandedWriteSet): Reexpanded['next'] {
+  const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
+  const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
+  const kept = lease.entries.map((entry) => {
+    const now = expanded.get(identity(entry));
+    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
+  });
+  const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
+  const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];
+  const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
+  const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.entry} ${lock.mode} ${lock.key}`;
+  const known = new Set(lease.ruleLocks.map(lockId));
+  const addedLocks = writeSet.ruleLocks
+    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }))
+    .filter((lock) => !known.has(lockId(lock)));
+  const stricter = kept.some((entry, index) => entry !== lease.entries[index]);
+  if (added.length === 0 && addedLocks.length === 0 && !stricter) return null;
+  return { entries, ruleLocks: [...lease.ruleLocks, ...addedLocks], added };
+}

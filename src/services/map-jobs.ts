@@ -1,0 +1,58 @@
+import {
+  type ConflictMap,
+  type ConflictMapDocument,
+  compileStored,
+  type Explanation,
+  explainConflict,
+  type TaskPair,
+  taskMatrix,
+} from '../domain/conflict-map/index.js';
+import type { WriteSetRequest } from '../domain/entry.js';
+import { checkConflictMapText, type LocatedMapProblem } from './conflict-map-text.js';
+
+/** Which map a question is about: a document as text, to be checked first, or one that was taken, as JSON. */
+export type MapSource = { readonly text: string; readonly fileName: string } | { readonly taken: string };
+
+/** What is costly about conflict maps, and so is done away from the event loop. Jobs and results are plain data. */
+export type MapJob =
+  | { readonly kind: 'check'; readonly source: MapSource }
+  | { readonly kind: 'explain'; readonly source: MapSource; readonly a: WriteSetRequest; readonly b: WriteSetRequest }
+  | { readonly kind: 'matrix'; readonly source: MapSource };
+
+export interface MapResult {
+  /** Errors and warnings of a text. */
+  readonly problems: readonly LocatedMapProblem[];
+  /** The text, read; null when it has errors. Of a check only. */
+  readonly document: ConflictMapDocument | null;
+  readonly explanation: Explanation | null;
+  readonly matrix: readonly TaskPair[] | null;
+}
+
+/** Does a job; stops at the errors of the text. */
+export function doMapJob(job: MapJob): MapResult {
+  const { map, problems } = mapOf(job.source);
+  const nothing: MapResult = { problems, document: null, explanation: null, matrix: null };
+  if (map === null) return nothing;
+  switch (job.kind) {
+    case 'check':
+      return { ...nothing, document: map.document };
+    case 'explain':
+      return { ...nothing, explanation: explainConflict(map, job.a, job.b) };
+    case 'matrix':
+      return { ...nothing, matrix: taskMatrix(map) };
+  }
+}
+
+function mapOf(source: MapSource): { map: ConflictMap | null; problems: readonly LocatedMapProblem[] } {
+  if ('taken' in source) return { map: takenMap(source.taken), problems: [] };
+  const { map, problems } = checkConflictMapText(source.text, source.fileName);
+  return { map: map ?? null, problems };
+}
+
+/** Questions about the current map come one after another: it is compiled once. */
+let lastTaken: { readonly json: string; readonly map: ConflictMap } | null = null;
+
+function takenMap(json: string): ConflictMap {
+  if (lastTaken?.json !== json) lastTaken = { json, map: compileStored(JSON.parse(json)) };
+  return lastTaken.map;
+}

@@ -1,0 +1,14 @@
+import { parentPort } from 'node:worker_threads';
+import type { JobAnswer } from '../platform/job-thread.js';
+import { doMapJob, type MapJob, type MapResult } from './map-jobs.js';
+
+/** The thread of map-workshop.ts: one answer for each job, in order. */
+parentPort?.on('message', (job: MapJob) => {
+  let answer: JobAnswer<MapResult>;
+  try {
+    answer = { result: doMapJob(job) };
+  } catch (error) {
+    answer = { error };
+  }
+  parentPort?.postMessage(answer);
+});
