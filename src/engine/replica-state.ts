@@ -1,5 +1,5 @@
 import { compileStored } from '../domain/conflict-map/index.js';
-import { evolve, insert } from '../domain/evolve.js';
+import { evolve, insert, insertRun } from '../domain/evolve.js';
 import { hasEnded } from '../domain/run.js';
 import { emptyState, type Overlay, type State } from '../domain/state.js';
 import type { EventRecord, Head, Snapshot } from '../storage/store.js';
@@ -111,7 +111,7 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
     state.map = compileStored(JSON.parse(snapshot.mapVersion.document));
   }
   state.identity = snapshot.recordedIdentity;
-  for (const run of snapshot.runs) state.runs.set(run.runId, run);
+  for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
   for (const seen of snapshot.unmatched) state.unmatched.set(seen.resource, seen);
 }

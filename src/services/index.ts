@@ -39,6 +39,7 @@ export interface ServicesOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly verifyInitiator?: Deps['verifyInitiator'];
 }
 
 export interface Services {
@@ -93,6 +94,7 @@ export function createServices(options: ServicesOptions): Services {
     denials,
     futureTokens,
     signer,
+    verifyInitiator: options.verifyInitiator ?? null,
   };
   metrics.gauges(() => replica.loaded().map(gaugesOf));
   return {

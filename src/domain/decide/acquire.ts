@@ -27,6 +27,7 @@ import {
   grantTimes,
   grantWaiters,
   MAX_PAST_ENDED,
+  maxTtlOf,
   pastInTheWay,
   refuseDeadlocked,
 } from './granting.js';
@@ -38,6 +39,8 @@ export const ATTACHED_FOR: Micros = 10 * SECOND;
 
 export interface AcquireCommand {
   readonly principal: string;
+  /** Of the principal: live leases of all its runs; null: no bound of its own (R1). */
+  readonly maxLiveLeases: number | null;
   readonly runId: string;
   readonly request: WriteSetRequest;
   readonly ttl: Micros | null;
@@ -108,7 +111,7 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const { writeSet } = expanded;
   if (writeSet.notBefore !== null && writeSet.notBefore > decision.now)
     return refused(notYet(writeSet.notBefore, decision.now));
-  const limit = limitRefusal(decision, run);
+  const limit = limitRefusal(decision, run, command.maxLiveLeases);
   if (limit !== null) return refused(limit);
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
   const locks = enforcedLocks(writeSet);
@@ -188,7 +191,7 @@ function grantedLease(
   asker: Asker,
 ): Lease {
   const token = decision.nextToken();
-  const ttl = Math.min(command.ttl ?? writeSet.ttl, writeSet.maxTtl);
+  const ttl = Math.min(command.ttl ?? writeSet.ttl, maxTtlOf(writeSet, run));
   return {
     ...newLease(command, run, writeSet, ttl, token),
     state: 'active',
@@ -245,7 +248,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     grantedAt: null,
     expiresAt: null,
     maxExpiresAt: null,
-    maxTtl: writeSet.maxTtl,
+    maxTtl: maxTtlOf(writeSet, run),
     progressWindow: writeSet.progressWindow,
     progressMarker: null,
     progressAt: null,
