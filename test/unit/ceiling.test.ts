@@ -190,6 +190,7 @@ describe('child runs (R1)', () => {
     const ns = new Namespace();
     const parentRunId = create(ns);
     expect(refusal(() => create(ns, { parentRunId, principal: 'q' })).reason).toBe('RUN_NOT_FOUND');
+    ns.loaded = { ...ns.loaded, runs: new Map([['f'.repeat(32), null]]) };
     expect(refusal(() => create(ns, { parentRunId: 'f'.repeat(32) })).reason).toBe('RUN_NOT_FOUND');
     ns.decide((decision) =>
       decideStopRun(decision, { principal: null, runId: parentRunId, reason: 'stop', requestIds: [] }),
@@ -220,8 +221,8 @@ describe('child runs (R1)', () => {
       'parent_ended',
       'parent_ended',
     ]);
-    const kinds = ns.last.map(({ body, runId }) => (body.kind === 'lease_ended' ? `lease of ${runId}` : runId));
-    expect(kinds.indexOf(`lease of ${child}`)).toBeLessThan(kinds.lastIndexOf(parent));
+    const released = ns.last.flatMap(({ body, runId }) => (body.kind === 'lease_ended' ? [runId] : []));
+    expect(released).toEqual([grandchild, child, parent]);
     expect(ns.state.childrenOf.size).toBe(0);
     expect(ns.state.usage.size).toBe(0);
   });
