@@ -173,6 +173,7 @@ export function showRun(out: Output, run: Run): void {
     ['purpose', run.purpose],
     ['goal revision', run.goalRevision],
     ['principal', run.principal],
+    ['parent run', run.parentRunId],
     ['initiator', run.initiator === '' ? '' : `${run.initiator}${run.initiatorVerified ? '' : ' (not verified)'}`],
     ['authority ends', when(run.authorityEndsAt)],
     ['created', when(run.createdAt)],

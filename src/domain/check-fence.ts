@@ -15,6 +15,8 @@ export interface CheckFacts {
   readonly pathOf: (resource: string) => string | null;
   /** Whether the resource's kind, or the map for unmatched ones, only observes (C14). */
   readonly observes: (resource: string) => boolean;
+  /** Whether the calling target may check the resource: its kind names no owner services, or this one. */
+  readonly ownedByCaller: (resource: string) => boolean;
 }
 
 export interface CheckQuestion {
@@ -69,6 +71,7 @@ function endedReason(lease: Lease): FenceReason {
 
 function reasonFor(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite, path: string | null): FenceReason {
   if (write.token > facts.now + facts.maxClockSkew) return 'future_token';
+  if (path !== null && !facts.ownedByCaller(path)) return 'wrong_target';
   if (whole !== 'ok' || facts.lease === undefined) return whole;
   if (path === null) return 'not_covered';
   const covering = facts.lease.entries.filter((entry) => entry.access === 'write' && covers(entry, path));
@@ -102,6 +105,8 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
       return `The lease covers ${resource}, but not the action ${JSON.stringify(write.action)}.`;
     case 'wrong_holder':
       return 'The lease belongs to another run than the presenter.';
+    case 'wrong_target':
+      return `Only the owner services that the conflict map names may check ${resource}; the caller is none of them.`;
     case 'unknown_lease':
       return 'There is no such lease.';
     case 'not_granted':

@@ -5,7 +5,7 @@ import type { Holder } from './holder-index.js';
 import { type KeyBinding, principalScope, runScope } from './key-binding.js';
 import type { EndReason, Lease } from './lease.js';
 import type { EndRefusal } from './refusal.js';
-import { hasEnded } from './run.js';
+import { hasEnded, type Run } from './run.js';
 import { bindingId, type State } from './state.js';
 import type { Micros } from './time.js';
 
@@ -34,7 +34,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       state.map = compileStored(body.document);
       return;
     case 'run_created':
-      state.runs.set(body.run.runId, body.run);
+      insertRun(state, body.run);
       bind(state, {
         scope: principalScope(body.run.principal),
         key: body.run.idempotencyKey,
@@ -54,6 +54,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
         blockCause: body.blockCause,
         endedAt: body.endedAt,
       });
+      if (body.endedAt !== null && !hasEnded(run)) removeRun(state, run);
       return;
     }
     case 'lease_queued':
@@ -145,6 +146,34 @@ function removeLocks(state: State, lease: Lease): void {
   for (const lock of locksOfLease(lease)) table[lock.mode].remove(lock.key, lease.leaseId);
 }
 
+/** Puts a run that has not ended into the state; also used when projections are loaded. */
+export function insertRun(state: State, run: Run): void {
+  state.runs.set(run.runId, run);
+  use(state, run.principal, 1, 0);
+  if (run.parentRunId !== '')
+    state.childrenOf.set(run.parentRunId, [...(state.childrenOf.get(run.parentRunId) ?? []), run.runId]);
+}
+
+/** What an ended run no longer counts for. */
+function removeRun(state: State, run: Run): void {
+  use(state, run.principal, -1, 0);
+  const siblings = state.childrenOf.get(run.parentRunId)?.filter((runId) => runId !== run.runId) ?? [];
+  if (siblings.length > 0) state.childrenOf.set(run.parentRunId, siblings);
+  else if (run.parentRunId !== '') state.childrenOf.delete(run.parentRunId);
+}
+
+/** A live lease's run is in memory, live or just ended. */
+function principalOf(state: State, lease: Lease): string {
+  return state.runs.get(lease.runId)?.principal ?? '';
+}
+
+function use(state: State, principal: string, runs: number, leases: number): void {
+  const before = state.usage.get(principal) ?? { runs: 0, leases: 0 };
+  const after = { runs: before.runs + runs, leases: before.leases + leases };
+  if (after.runs === 0 && after.leases === 0) state.usage.delete(principal);
+  else state.usage.set(principal, after);
+}
+
 /** Puts a live lease into the state; also used when projections are loaded. */
 export function insert(state: State, lease: Lease, queuedAt: number | null): void {
   const placed =
@@ -153,6 +182,7 @@ export function insert(state: State, lease: Lease, queuedAt: number | null): voi
   state.leasesOfRun.add(placed.runId, holderOf(placed));
   if (placed.state === 'waiting') state.waitingLeases += 1;
   else state.activeLeases += 1;
+  use(state, principalOf(state, placed), 0, 1);
   addLocks(state, placed);
 }
 
@@ -161,6 +191,7 @@ function grant(state: State, lease: Lease, fingerprint: string | null, time: Mic
   if (waiting?.state === 'waiting') {
     removeLocks(state, waiting);
     state.waitingLeases -= 1;
+    use(state, principalOf(state, waiting), 0, -1);
   }
   insert(state, lease, null);
   if (fingerprint !== null) bindAcquire(state, lease, fingerprint, time);
@@ -184,6 +215,7 @@ function end(
   state.leasesOfRun.remove(lease.runId, lease.leaseId);
   if (lease.state === 'waiting') state.waitingLeases -= 1;
   else state.activeLeases -= 1;
+  use(state, principalOf(state, lease), 0, -1);
   state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null });
 }
 

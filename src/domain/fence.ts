@@ -18,6 +18,7 @@ export type FenceReason =
   | 'not_covered'
   | 'action_not_allowed'
   | 'wrong_holder'
+  | 'wrong_target'
   | 'unknown_lease'
   | 'future_token'
   | 'version_required'

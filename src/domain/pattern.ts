@@ -150,6 +150,18 @@ export function patternsOverlap(a: Pattern, b: Pattern): boolean {
   return true;
 }
 
+/** Whether every resource that `inner` matches is matched by `outer`. (Only the bound on a resource's bytes is not looked at.) */
+export function patternCovers(outer: Pattern, inner: Pattern): boolean {
+  for (const [index, segment] of outer.segments.entries()) {
+    const theirs = inner.segments[index];
+    if (theirs === undefined) return false;
+    if (segment.kind === 'rest') return true;
+    if (theirs.kind === 'rest') return false;
+    if (segment.kind === 'literal' && (theirs.kind !== 'literal' || theirs.text !== segment.text)) return false;
+  }
+  return outer.segments.length === inner.segments.length;
+}
+
 /** Whether the pattern can match the resource or something below it. */
 export function matchesAtOrBelow(pattern: Pattern, resource: readonly string[]): boolean {
   return bindAtOrBelow(pattern, resource) !== null;

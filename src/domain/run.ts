@@ -23,9 +23,16 @@ export interface Run {
   readonly blockCause: BlockCause | null;
   readonly purpose: string;
   readonly goalRevision: string;
+  /** On whose behalf (I2); empty: nobody is named. */
   readonly initiator: string;
+  /** Whether a token of the person proved it; else it is what the caller says. */
+  readonly initiatorVerified: boolean;
   /** The authenticated principal that created it. */
   readonly principal: string;
+  /** The run that it is part of, and never wider than (R1); empty: none. */
+  readonly parentRunId: string;
+  /** Longest ttl of its leases, from the ceiling of its principal; null: the kinds' alone. */
+  readonly maxTtl: Micros | null;
   readonly allowed: readonly Allowance[];
   /** Absolute end of authority; nothing moves it (R2). */
   readonly authorityEndsAt: Micros;

@@ -15,6 +15,13 @@ export interface Unmatched {
   readonly lastSeenAt: Micros;
 }
 
+/** What the live runs of one principal come to; its ceiling is measured by it (R1). */
+export interface Usage {
+  readonly runs: number;
+  /** Active and waiting ones. */
+  readonly leases: number;
+}
+
 /**
  * The live state of one namespace: the fold of its log. Leases, runs and keys may also hold records
  * that ended a short while ago; what is missing is looked up in the projections by the engine.
@@ -42,6 +49,10 @@ export interface State {
   readonly queued: LockTable;
   /** Live leases, active and waiting, by run. */
   readonly leasesOfRun: HolderIndex;
+  /** By principal. */
+  readonly usage: Table<Usage>;
+  /** Ids of the child runs that have not ended, by parent. */
+  readonly childrenOf: Table<readonly string[]>;
 }
 
 /** State with nothing in it: before revision 1. */
@@ -62,6 +73,8 @@ export function emptyState(namespace: string): State {
     held: baseLockTable(),
     queued: baseLockTable(),
     leasesOfRun: new BaseHolderIndex(),
+    usage: new BaseTable(),
+    childrenOf: new BaseTable(),
   };
 }
 
@@ -71,6 +84,8 @@ export interface Overlay extends State {
   readonly leases: OverlayTable<Lease>;
   readonly keys: OverlayTable<KeyBinding>;
   readonly unmatched: OverlayTable<Unmatched>;
+  readonly usage: OverlayTable<Usage>;
+  readonly childrenOf: OverlayTable<readonly string[]>;
   commit(): void;
 }
 
@@ -83,6 +98,8 @@ export function overlay(base: State): Overlay {
   const held = overlayLockTable(base.held);
   const queued = overlayLockTable(base.queued);
   const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
+  const usage = new OverlayTable(base.usage);
+  const childrenOf = new OverlayTable(base.childrenOf);
   return {
     namespace: base.namespace,
     revision: base.revision,
@@ -99,6 +116,8 @@ export function overlay(base: State): Overlay {
     held,
     queued,
     leasesOfRun,
+    usage,
+    childrenOf,
     commit() {
       base.revision = this.revision;
       base.time = this.time;
@@ -107,7 +126,7 @@ export function overlay(base: State): Overlay {
       base.identity = this.identity;
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
-      for (const table of [runs, leases, keys, unmatched, leasesOfRun]) table.commit();
+      for (const table of [runs, leases, keys, unmatched, leasesOfRun, usage, childrenOf]) table.commit();
       for (const index of [...Object.values(held), ...Object.values(queued)]) index.commit();
     },
   };
@@ -124,4 +143,12 @@ export function* liveLeasesOf(state: State, runId: string): Iterable<Lease> {
     const lease = state.leases.get(holder.leaseId);
     if (lease !== undefined) yield lease;
   }
+}
+
+/** The run's descendants that have not ended, the deepest first. */
+export function descendantsOf(state: State, runId: string): Run[] {
+  return (state.childrenOf.get(runId) ?? []).flatMap((childId) => {
+    const child = state.runs.get(childId);
+    return [...descendantsOf(state, childId), ...(child === undefined ? [] : [child])];
+  });
 }

@@ -1,6 +1,7 @@
 import canonicalizeModule from 'canonicalize';
 import type { DomainEvent, EventBody } from '../domain/event.js';
 import type { Lease, LeaseEntry } from '../domain/lease.js';
+import type { Run } from '../domain/run.js';
 import { sharedActions } from '../domain/shared-actions.js';
 import type { EventRecord } from '../storage/store.js';
 
@@ -61,6 +62,8 @@ const ANY_LEASE: Lease = {
   ...LEASE_DEFAULTS,
 };
 
+const RUN_DEFAULTS: Partial<Run> = { initiatorVerified: false, parentRunId: '', maxTtl: null };
+
 /** What a record says beyond the defaults: a log of millions of grants is read by people and paid for by byte. */
 function compact<T extends object>(record: T, defaults: Partial<T>): Partial<T> {
   const told: Partial<T> = {};
@@ -95,6 +98,7 @@ export function encodeBody(body: EventBody): string {
   if (body.kind === 'lease_reexpanded') {
     return canonicalJson({ ...rest, entries: body.entries.map((entry) => compact(entry, ENTRY_DEFAULTS)) });
   }
+  if (body.kind === 'run_created') return canonicalJson({ ...rest, run: compact(body.run, RUN_DEFAULTS) });
   return canonicalJson(rest);
 }
 
@@ -144,5 +148,6 @@ export function decodeEvent(record: EventRecord): DomainEvent {
 function restored(body: EventBody): EventBody {
   if (body.kind === 'lease_granted' || body.kind === 'lease_queued') return { ...body, lease: fullLease(body.lease) };
   if (body.kind === 'lease_reexpanded') return { ...body, entries: body.entries.map(fullEntry) };
+  if (body.kind === 'run_created') return { ...body, run: { ...RUN_DEFAULTS, ...body.run } };
   return body;
 }

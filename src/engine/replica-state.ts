@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compileStored } from '../domain/conflict-map/index.js';
-import { evolve, insert } from '../domain/evolve.js';
+import { evolve, insert, insertRun } from '../domain/evolve.js';
 import { principalScope, runScope } from '../domain/key-binding.js';
 import { hasEnded } from '../domain/run.js';
 import { bindingId, emptyState, type Overlay, type State } from '../domain/state.js';
@@ -125,7 +125,7 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
     state.map = compileStored(JSON.parse(snapshot.mapVersion.document));
   }
   state.identity = snapshot.recordedIdentity;
-  for (const run of snapshot.runs) state.runs.set(run.runId, run);
+  for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
   for (const seen of snapshot.unmatched) state.unmatched.set(seen.resource, seen);
 }

@@ -59,6 +59,7 @@ function toCommand(context: CallContext, input: AcquireInput): AcquireCommand {
   const { entries, task, resourceSet, ttl, purpose } = input;
   return {
     principal: context.principal.name,
+    maxLiveLeases: context.principal.ceiling?.maxLiveLeases ?? null,
     runId: input.runId,
     request: { entries, task, resourceSet },
     ttl,

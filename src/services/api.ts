@@ -96,6 +96,10 @@ export interface CreateRunInput {
   readonly purpose: string;
   readonly goalRevision: string;
   readonly initiator: string;
+  /** Of the person; empty: the initiator is not verified. */
+  readonly initiatorToken: string;
+  /** Empty: none. */
+  readonly parentRunId: string;
   readonly allowed: readonly Allowance[];
   readonly authorityEndsAt: Micros;
   readonly escalation: readonly string[];

@@ -23,7 +23,7 @@ export async function checkFence(deps: Deps, context: CallContext, input: CheckI
   const { value, revision, now } = await engine.read((view) => {
     const lease = view.lease(input.leaseId);
     return {
-      verdict: verdict(deps, view, lease, input),
+      verdict: verdict(deps, view, lease, context.principal.name, input),
       // Of an unknown lease no run is known: a target must not be able to write into the history of any it names.
       runId: lease?.runId ?? '',
       map: view.state.map,
@@ -51,7 +51,7 @@ function checkFields(input: CheckInput): void {
   checks.done();
 }
 
-function verdict(deps: Deps, view: View, lease: Lease | undefined, input: CheckInput): FenceVerdict {
+function verdict(deps: Deps, view: View, lease: Lease | undefined, target: string, input: CheckInput): FenceVerdict {
   const { map } = view.state;
   const facts: CheckFacts = {
     now: view.now,
@@ -60,6 +60,10 @@ function verdict(deps: Deps, view: View, lease: Lease | undefined, input: CheckI
     run: lease === undefined ? undefined : view.run(lease.runId),
     pathOf: (resource) => pathOf(map, resource),
     observes: (resource) => observes(map, resource),
+    ownedByCaller: (resource) => {
+      const owners = kindOf(map, resource)?.ownerService ?? [];
+      return owners.length === 0 || owners.includes(target);
+    },
   };
   return decideCheck(facts, input);
 }

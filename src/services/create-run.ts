@@ -1,5 +1,6 @@
 import { decideCreateRun } from '../domain/decide/runs.js';
 import type { Allowance } from '../domain/entry.js';
+import { invalidArgument } from '../domain/fault.js';
 import { parsePattern } from '../domain/pattern.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import type { At, CallContext, CreateRunInput, RunView } from './api.js';
@@ -10,17 +11,24 @@ import { runView } from './run-view.js';
 /** The longest authority a contract can give. */
 const MAX_AUTHORITY: Micros = 30 * 86_400 * SECOND;
 
+const MAX_TOKEN_LENGTH = 16_384;
+
 /** CreateRun: a run with its contract (R1); the same key of the same principal, the same run. */
 export async function createRun(deps: Deps, context: CallContext, input: CreateRunInput): Promise<At<RunView>> {
   const engine = await engineOf(deps, context);
   checkInput(input, engine.estimatedNow());
-  const { idempotencyKey, ...request } = input;
+  const { idempotencyKey, initiatorToken, ...request } = input;
+  const initiator = initiatorToken === '' ? null : await verified(deps, context, initiatorToken, input.initiator);
   const command = {
     ...request,
+    initiator: initiator ?? input.initiator,
+    initiatorVerified: initiator !== null,
     idempotencyKey,
     principal: context.principal.name,
+    ceiling: context.principal.ceiling ?? null,
     freshRunId: randomId(),
-    fingerprint: fingerprint(request),
+    // A token is made anew for each attempt; whom it names is what the request says.
+    fingerprint: fingerprint({ ...request, ...(initiator === null ? {} : { verifiedInitiator: initiator }) }),
     requestIds: requestIds(context.requestId),
   };
   return engine.submit(context.principal.name, (decision) => {
@@ -31,11 +39,24 @@ export async function createRun(deps: Deps, context: CallContext, input: CreateR
   });
 }
 
+/** The person whose token it is; a name that the caller gave beside it must be the same. */
+async function verified(deps: Deps, context: CallContext, token: string, named: string): Promise<string> {
+  if (deps.verifyInitiator === null)
+    throw invalidArgument([{ field: 'initiator_token', description: 'no issuer of such tokens is configured here' }]);
+  const person = await deps.verifyInitiator(token, context.principal.name);
+  if (named !== '' && named !== person)
+    throw invalidArgument([{ field: 'initiator', description: 'is not the person whose token initiator_token is' }]);
+  return person;
+}
+
 function checkInput(input: CreateRunInput, now: Micros): void {
   const checks = new FieldChecks();
   checks.text('purpose', input.purpose, 1_024, true);
   checks.text('goal_revision', input.goalRevision, 256);
   checks.text('initiator', input.initiator, 256);
+  if (input.initiatorToken.length > MAX_TOKEN_LENGTH)
+    checks.reject('initiator_token', `must be at most ${MAX_TOKEN_LENGTH} characters`);
+  if (input.parentRunId !== '') checks.id('parent_run_id', input.parentRunId);
   checks.printable('idempotency_key', input.idempotencyKey, true);
   if (input.authorityEndsAt > now + MAX_AUTHORITY) checks.reject('authority_ends_at', 'must be at most 30 days ahead');
   if (input.escalation.length > 16) checks.reject('escalation', 'must be at most 16');

@@ -25,6 +25,11 @@ export interface Deps {
   readonly futureTokens: FutureTokenAlarm;
   readonly signer: CheckpointSigner;
   readonly workshop: MapWorkshop;
+  /**
+   * The name of the person whose token it is (I2); rejects with a Fault when it is not one of a configured issuer's, or
+   * is not meant for the caller. Null: no issuer is configured.
+   */
+  readonly verifyInitiator: ((token: string, caller: string) => Promise<string>) | null;
 }
 
 /** The engine of the call's namespace. */

@@ -41,6 +41,7 @@ export interface ServicesOptions {
   readonly config: Config;
   readonly log: Logger;
   readonly metrics: Metrics;
+  readonly verifyInitiator?: Deps['verifyInitiator'];
 }
 
 export interface Services {
@@ -97,6 +98,7 @@ export function createServices(options: ServicesOptions): Services {
     futureTokens,
     signer,
     workshop,
+    verifyInitiator: options.verifyInitiator ?? null,
   };
   metrics.gauges(() => replica.loaded().map(gaugesOf));
   return {

@@ -237,6 +237,8 @@ describe('a call', () => {
       purpose: 'p',
       goalRevision: '',
       initiator: '',
+      initiatorToken: '',
+      parentRunId: '',
       allowed: [],
       escalation: [],
       idempotencyKey: 'k',

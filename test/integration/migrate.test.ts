@@ -41,10 +41,10 @@ describe('migrate', () => {
 
   it('says what is wrong with an older and with a newer schema', async () => {
     await migrate(database.url, { log });
-    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0004_answered_again'`);
-    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0004_answered_again/ });
+    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0005_run_contract'`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0005_run_contract/ });
     await pool.query(
-      'ALTER TABLE writ.lease DROP COLUMN end_refusal; ALTER TABLE writ.key_binding DROP COLUMN stopped',
+      'ALTER TABLE writ.run DROP COLUMN initiator_verified, DROP COLUMN parent_run_id, DROP COLUMN max_ttl_us',
     );
     await migrate(database.url, { log });
     await checkSchema(pool);

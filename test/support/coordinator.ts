@@ -80,6 +80,8 @@ export async function createRun(
     purpose: 'a test',
     goalRevision: '',
     initiator: '',
+    initiatorToken: '',
+    parentRunId: '',
     allowed: more.allowed ?? [{ pattern: '{all...}', actions: ['*'] }],
     authorityEndsAt: Math.floor(Date.now() * 1_000) + (more.forSeconds ?? 3_600) * SECOND,
     escalation: [],

@@ -145,6 +145,7 @@ export interface AcquireOptions {
   readonly purpose?: string;
   readonly fingerprint?: string;
   readonly principal?: string;
+  readonly maxLiveLeases?: number;
 }
 
 /** What acquire answered, with the lease it is about, if any. */
@@ -207,6 +208,9 @@ export class Namespace {
         purpose: `purpose of ${runId}`,
         goalRevision: 'goal-1',
         initiator: 'alice',
+        initiatorVerified: false,
+        parentRunId: '',
+        ceiling: null,
         allowed: options.allowed ?? EVERYTHING,
         authorityEndsAt: options.authorityEndsAt ?? START + 86_400 * SECOND,
         escalation: [],
@@ -232,6 +236,7 @@ export class Namespace {
     const asked: WriteSetRequest = isList(request) ? writeSet(...request) : request;
     return {
       principal: options.principal ?? this.state.runs.get(runId)?.principal ?? '',
+      maxLiveLeases: options.maxLiveLeases ?? null,
       runId,
       request: asked,
       ttl: options.ttl ?? null,
@@ -391,6 +396,7 @@ export class Namespace {
           return resolved.ok ? resolved.resource : null;
         },
         observes: (resource) => observes(map, resource),
+        ownedByCaller: () => true,
       },
       { presenterRunId, writes: writes.map((write) => ({ ...defaultWrite(known), ...write })) },
     );

@@ -502,6 +502,7 @@ function verdictOf(view: View, check: Check): FenceVerdict {
         return resolved.ok ? resolved.resource : null;
       },
       observes: (resource) => observes(map, resource),
+      ownedByCaller: () => true,
     },
     check,
   );
@@ -915,6 +916,9 @@ export class Simulation {
       purpose: '',
       goalRevision: '',
       initiator: '',
+      initiatorVerified: false,
+      parentRunId: '',
+      ceiling: null,
       allowed: EVERYTHING,
       authorityEndsAt,
       escalation: [],
@@ -956,6 +960,7 @@ export class Simulation {
         leaseId: null,
         command: {
           principal: worker.principal,
+          maxLiveLeases: null,
           runId: worker.runId,
           request: { entries, task: null, resourceSet },
           ttl,

@@ -6,7 +6,7 @@ import type { CallContext } from '../../src/services/api.js';
 import { checkFence } from '../../src/services/check-fence.js';
 import type { Denial } from '../../src/services/denial-log.js';
 import type { Deps } from '../../src/services/deps.js';
-import { leased, MAX_SKEW, Namespace, tokenOn } from '../support/domain.js';
+import { DOCUMENT, leased, MAX_SKEW, Namespace, tokenOn } from '../support/domain.js';
 
 const CONTEXT: CallContext = {
   principal: { name: 'svc:docs', roles: new Set(['target']) },
@@ -17,8 +17,9 @@ const CONTEXT: CallContext = {
 };
 
 /** The service over one namespace in memory; what it counted, noted and raised. */
-function service() {
-  const ns = new Namespace().runs('a', 'b');
+function service(ownerService: readonly string[] = []) {
+  const kinds = (DOCUMENT.kinds ?? []).map((kind) => ({ ...kind, owner_service: ownerService }));
+  const ns = new Namespace({ ...DOCUMENT, kinds }).runs('a', 'b');
   const lease = ns.hold('a', leased('doc/x'));
   const checked: number[] = [];
   const denied: { readonly denial: Denial; readonly ids: readonly string[] }[] = [];
@@ -90,6 +91,17 @@ describe('CheckFence', () => {
       ['wrong_holder', 'a', 'b'],
       ['unknown_lease', '', 'b'],
     ]);
+  });
+
+  it('lets only the owner services of a kind check it, and tells others nothing of the lease', async () => {
+    expect((await service(['svc:docs', 'svc:other']).check()).value.allowed).toBe(true);
+    const { denied, check } = service(['svc:other']);
+    for (const more of [{}, { token: 1 }, { leaseId: 'nothing' }]) {
+      const { value } = await check(more);
+      expect(value.allowed).toBe(false);
+      expect(value.results[0]?.reason).toBe('wrong_target');
+    }
+    expect(denied.map(({ denial }) => [denial.reason, denial.target])).toContainEqual(['wrong_target', 'svc:docs']);
   });
 
   it.each([

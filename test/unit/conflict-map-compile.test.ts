@@ -132,9 +132,7 @@ describe('compiling a map', () => {
     expect(codesOf({ kinds: [{ pattern: 'a', max_hold: 3_600 * SECOND, actions: lock }] })).toEqual([
       'long_lease kinds[0]',
     ]);
-    expect(codesOf({ kinds: [{ pattern: 'a', owner_service: ['svc:a'] }] })).toEqual([
-      'owner_service_not_enforced kinds[0].owner_service',
-    ]);
+    expect(codesOf({ kinds: [{ pattern: 'a', owner_service: ['svc:a'] }] })).toEqual([]);
     expect(
       codesOf({ kinds: [{ pattern: 'a', actions: { edit: { ...edit.edit, approval: 'call', resolver: 'nobody' } } }] }),
     ).toEqual([

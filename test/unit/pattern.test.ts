@@ -8,6 +8,7 @@ import {
   matchPattern,
   type Pattern,
   parsePattern,
+  patternCovers,
   patternsOverlap,
   substitute,
 } from '../../src/domain/pattern.js';
@@ -48,6 +49,17 @@ const below = (resource: readonly string[], candidate: readonly string[]): boole
   resource.every((segment, index) => candidate[index] === segment);
 
 describe('patterns', () => {
+  it('one covers another just when it matches all that the other matches', () => {
+    fc.assert(
+      fc.property(patterns, patterns, (outer, inner) => {
+        const all = DEEP.filter((resource) => matchPattern(inner, resource) !== null);
+        const covered = all.every((resource) => matchPattern(outer, resource) !== null);
+        expect(patternCovers(outer, inner)).toBe(covered);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
   it('match literal segments, one segment, and one or more remaining segments', () => {
     expect(matchPattern(pattern('release/{env}'), ['release', 'prod'])).toEqual(new Map([['env', 'prod']]));
     expect(matchPattern(pattern('release/{env}'), ['release', 'prod', 'x'])).toBeNull();

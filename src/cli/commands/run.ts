@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { toTimestamp } from '../../clients/common/time.js';
 import {
@@ -49,6 +50,8 @@ interface CreateOptions {
   readonly until?: number;
   readonly goalRevision?: string;
   readonly initiator?: string;
+  readonly initiatorTokenFile?: string;
+  readonly parent?: string;
   readonly escalation?: readonly string[];
   readonly key?: string;
 }
@@ -66,7 +69,9 @@ function registerCreate(run: Command, cli: Cli): void {
     .option('--for <duration>', 'end of its authority, from now (default: 1h)', duration)
     .option('--until <time>', 'end of its authority, such as 2026-12-01T10:00:00Z', moment)
     .option('--goal-revision <text>', 'revision of the goal it works towards')
-    .option('--initiator <person>', 'on whose behalf; recorded as not verified')
+    .option('--initiator <person>', 'on whose behalf; not verified without --initiator-token-file')
+    .option('--initiator-token-file <path>', 'a token of the person, which verifies the initiator')
+    .option('--parent <run>', 'the run that it is part of, and never wider than')
     .option('--escalation <who>', 'whom to turn to; repeatable, in order', repeated)
     .option('--key <key>', 'idempotency key: the same key returns the same run')
     .addHelpText(
@@ -78,6 +83,8 @@ function registerCreate(run: Command, cli: Cli): void {
       purpose: options.purpose,
       goalRevision: options.goalRevision ?? '',
       initiator: options.initiator ?? '',
+      initiatorToken: await readToken(options.initiatorTokenFile),
+      parentRunId: options.parent ?? '',
       allowed: (options.allow ?? []).map(allowance),
       authorityEndsAt: toTimestamp(authorityEnd(options.for, options.until)),
       escalation: [...(options.escalation ?? [])],
@@ -90,6 +97,16 @@ function registerCreate(run: Command, cli: Cli): void {
     );
     return EXIT.ok;
   });
+}
+
+/** From a file, since arguments are seen by every process of the machine. */
+async function readToken(path: string | undefined): Promise<string> {
+  if (path === undefined) return '';
+  try {
+    return (await readFile(path, 'utf8')).trim();
+  } catch (error) {
+    throw new CliError(EXIT.usage, `--initiator-token-file ${path}: ${(error as Error).message}`);
+  }
 }
 
 /** The end of a run's authority in microseconds; its length is reckoned on this machine's clock. */

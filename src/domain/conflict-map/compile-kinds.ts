@@ -133,13 +133,6 @@ function checkOwn(own: DocumentProfile, path: string, resolvers: ReadonlySet<str
     notYet('validation', `\`validation: ${own.validation}\``);
   if (own.max_view_age !== undefined) notYet('max_view_age', '`max_view_age`');
   if (own.require_rehearsal === true) notYet('require_rehearsal', '`require_rehearsal: true`');
-  if (own.owner_service !== undefined) {
-    problems.warn(
-      'owner_service_not_enforced',
-      childPath(path, 'owner_service'),
-      'Which target may check the kind is not enforced yet: any target principal may.',
-    );
-  }
   for (const key of ['ttl', 'max_ttl'] as const)
     checkRange(own[key], childPath(path, key), MIN_TTL, MAX_TTL, '1s to 1h', problems);
   for (const key of ['max_hold', 'progress_window'] as const)

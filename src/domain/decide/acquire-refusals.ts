@@ -75,13 +75,16 @@ export function notYet(notBefore: Micros, now: Micros): Refusal {
   );
 }
 
-export function limitRefusal(decision: Decision, run: Run): Refusal | null {
+export function limitRefusal(decision: Decision, run: Run, maxLiveLeases: number | null): Refusal | null {
   const { state, bounds } = decision;
   if (state.activeLeases + state.waitingLeases >= bounds.maxLeases)
     return limit('live leases of the namespace', bounds.maxLeases, 'operator');
   let own = 0;
   for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
   if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
+  const { leases } = state.usage.get(run.principal) ?? { leases: 0 };
+  if (maxLiveLeases !== null && leases >= maxLiveLeases)
+    return limit('live leases of all runs of one principal, by its ceiling', maxLiveLeases, 'runner');
   return null;
 }
 

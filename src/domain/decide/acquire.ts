@@ -28,6 +28,7 @@ import {
   grantWaiters,
   lookAgain,
   MAX_PAST_ENDED,
+  maxTtlOf,
   overInTheWay,
   pastInTheWay,
   refuseDeadlocked,
@@ -40,6 +41,8 @@ export const ATTACHED_FOR: Micros = 10 * SECOND;
 
 export interface AcquireCommand {
   readonly principal: string;
+  /** Of the principal: live leases of all its runs; null: no bound of its own (R1). */
+  readonly maxLiveLeases: number | null;
   readonly runId: string;
   readonly request: WriteSetRequest;
   readonly ttl: Micros | null;
@@ -112,7 +115,7 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const isEarly = notBefore > decision.now;
   if (isEarly && (command.wait <= 0 || notBefore >= decision.now + command.wait))
     return refused(notYet(notBefore, decision.now));
-  const limit = limitRefusal(decision, run);
+  const limit = limitRefusal(decision, run, command.maxLiveLeases);
   if (limit !== null) return refused(limit);
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
   const locks = enforcedLocks(writeSet);
@@ -211,7 +214,7 @@ function grantedLease(
   asker: Asker,
 ): Lease {
   const token = decision.nextToken();
-  const ttl = Math.min(command.ttl ?? writeSet.ttl, writeSet.maxTtl);
+  const ttl = Math.min(command.ttl ?? writeSet.ttl, maxTtlOf(writeSet, run));
   return {
     ...newLease(command, run, writeSet, ttl, token),
     state: 'active',
@@ -268,7 +271,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     grantedAt: null,
     expiresAt: null,
     maxExpiresAt: null,
-    maxTtl: writeSet.maxTtl,
+    maxTtl: maxTtlOf(writeSet, run),
     progressWindow: writeSet.progressWindow,
     progressMarker: null,
     progressAt: null,

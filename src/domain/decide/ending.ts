@@ -31,17 +31,29 @@ function freedBy(decision: Decision, leases: readonly Lease[]): Lock[] {
   return decision.state.waitingLeases === 0 ? [] : leases.flatMap(locksOfLease);
 }
 
-/** Puts runs into a state; an end ends all that they hold and wait for, before anybody is granted any of it. */
-export function changeRunState(
+/** Runs that come into a state together, and how what they hold then ends; null: it does not. */
+export interface RunChange {
+  readonly runs: readonly Run[];
+  readonly state: RunState;
+  readonly reason: string;
+  readonly endReason: EndReason | null;
+}
+
+/** Puts runs into their states; an end ends all that they hold and wait for, before anybody is granted any of it. */
+export function changeRunStates(
   decision: Decision,
-  runs: readonly Run[],
-  state: RunState,
-  reason: string,
-  endReason: EndReason | null,
+  changes: readonly RunChange[],
   requestIds: readonly string[] = [],
 ): void {
-  const held = enterState(decision, runs, state, reason, endReason, requestIds);
-  if (endReason !== null) endLeases(decision, held, endReason, reason);
+  const held = changes.map(({ runs, state, reason, endReason }) =>
+    enterState(decision, runs, state, reason, endReason, requestIds),
+  );
+  const freed = freedBy(decision, held.flat());
+  changes.forEach(({ endReason, reason }, index) => {
+    if (endReason === null) return;
+    for (const lease of held[index] ?? []) endOne(decision, lease, endReason, reason);
+  });
+  grantWaiters(decision, freed);
 }
 
 /** The change alone; returns what an end is to end. */

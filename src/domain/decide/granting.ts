@@ -17,6 +17,11 @@ import { runGone, runRefusal } from './run-guard.js';
 /** A grant to a request nobody hangs on must be claimed within this long. */
 export const CLAIM_WITHIN: Micros = 10 * SECOND;
 
+/** Longest ttl of a lease on the write set: the kinds' and the contract's (R1). */
+export function maxTtlOf(writeSet: Pick<ExpandedWriteSet, 'maxTtl'>, run: Run): Micros {
+  return Math.min(writeSet.maxTtl, run.maxTtl ?? Number.POSITIVE_INFINITY);
+}
+
 /** The times of a grant made now: never past the kinds' max hold, the end of authority (P5), or the progress window. */
 export function grantTimes(
   now: Micros,
@@ -251,7 +256,8 @@ function grantWaiting(
   queue: Queue,
 ): void {
   const token = decision.nextToken();
-  const ttl = Math.min(waiting.requestedTtl ?? writeSet.ttl, writeSet.maxTtl);
+  const maxTtl = maxTtlOf(writeSet, run);
+  const ttl = Math.min(waiting.requestedTtl ?? writeSet.ttl, maxTtl);
   const lease: Lease = {
     ...waiting,
     state: 'active',
@@ -260,7 +266,7 @@ function grantWaiting(
     entries: entriesWithToken(decision, writeSet, asker, token, queue),
     ruleLocks: writeSet.ruleLocks,
     ttl,
-    maxTtl: writeSet.maxTtl,
+    maxTtl,
     progressWindow: writeSet.progressWindow,
     progressAt: token,
     grantedAt: token,

@@ -1,11 +1,12 @@
+import { beyondAllowances, type Ceiling } from '../ceiling.js';
 import type { Allowance } from '../entry.js';
-import { Fault } from '../fault.js';
+import { Fault, invalidArgument, type Violation } from '../fault.js';
 import { principalScope, runScope } from '../key-binding.js';
 import { hasEnded, type Run } from '../run.js';
-import { liveLeasesOf } from '../state.js';
-import type { Micros } from '../time.js';
+import { descendantsOf, liveLeasesOf } from '../state.js';
+import { type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
-import { changeRunState } from './ending.js';
+import { changeRunStates, type RunChange } from './ending.js';
 import { keyReused } from './idempotency.js';
 import { ownRun, runNotFound } from './run-guard.js';
 
@@ -15,6 +16,10 @@ export interface CreateRunCommand {
   readonly purpose: string;
   readonly goalRevision: string;
   readonly initiator: string;
+  readonly initiatorVerified: boolean;
+  /** Empty: none. */
+  readonly parentRunId: string;
+  readonly ceiling: Ceiling | null;
   readonly allowed: readonly Allowance[];
   readonly authorityEndsAt: Micros;
   readonly escalation: readonly string[];
@@ -31,16 +36,8 @@ export function decideCreateRun(decision: Decision, command: CreateRunCommand): 
       throw keyReused(command.idempotencyKey);
     return { runId: binding.runId };
   }
-  if (command.authorityEndsAt <= decision.now) {
-    throw new Fault(
-      'invalid_argument',
-      'INVALID_ARGUMENT',
-      'authority_ends_at: must be in the future of the database clock',
-      {
-        violations: [{ field: 'authority_ends_at', description: 'must be in the future of the database clock' }],
-      },
-    );
-  }
+  const parent = parentOf(decision, command);
+  refuseBeyond(decision, command, parent);
   const run: Run = {
     runId: command.freshRunId,
     idempotencyKey: command.idempotencyKey,
@@ -50,7 +47,10 @@ export function decideCreateRun(decision: Decision, command: CreateRunCommand): 
     purpose: command.purpose,
     goalRevision: command.goalRevision,
     initiator: command.initiator,
+    initiatorVerified: command.initiatorVerified,
     principal: command.principal,
+    parentRunId: command.parentRunId,
+    maxTtl: least(command.ceiling?.maxTtl ?? null, parent?.maxTtl ?? null),
     allowed: command.allowed,
     authorityEndsAt: command.authorityEndsAt,
     escalation: command.escalation,
@@ -62,6 +62,75 @@ export function decideCreateRun(decision: Decision, command: CreateRunCommand): 
     { runId: run.runId, requestIds: command.requestIds },
   );
   return { runId: run.runId };
+}
+
+const MAX_DEPTH = 8;
+
+/** A child run is bound to a live run of the same principal (R1); a foreign parent and an unknown one look the same. */
+function parentOf(decision: Decision, command: CreateRunCommand): Run | null {
+  if (command.parentRunId === '') return null;
+  const parent = ownRun(decision, command.parentRunId, command.principal);
+  if (hasEnded(parent) || parent.state === 'stopping' || parent.authorityEndsAt <= decision.now) {
+    throw new Fault(
+      'failed_precondition',
+      'RUN_ENDED',
+      `The parent run is ${hasEnded(parent) || parent.state === 'stopping' ? parent.state : 'past the end of its authority'}; it can have no new child.`,
+      { metadata: { run_id: parent.runId, state: parent.state } },
+    );
+  }
+  // What a parent relies on is decided on the database clock, as its leases are.
+  decision.relyOnFuture(parent.authorityEndsAt);
+  let depth = 1;
+  for (let above = parent; above.parentRunId !== ''; depth += 1) {
+    const next = decision.run(above.parentRunId);
+    if (next === undefined) break;
+    above = next;
+  }
+  if (depth >= MAX_DEPTH)
+    throw invalidArgument([{ field: 'parent_run_id', description: `runs may be nested at most ${MAX_DEPTH} deep` }]);
+  return parent;
+}
+
+/** Everything in which the contract goes too far, at once. */
+function refuseBeyond(decision: Decision, command: CreateRunCommand, parent: Run | null): void {
+  const { ceiling, authorityEndsAt: end } = command;
+  if (end <= decision.now) {
+    throw invalidArgument([{ field: 'authority_ends_at', description: 'must be in the future of the database clock' }]);
+  }
+  const violations: Violation[] = [];
+  const latest = (limit: Micros | null, whose: string): void => {
+    if (limit === null || end <= limit) return;
+    const left = Math.max(0, Math.floor((limit - decision.now) / SECOND));
+    violations.push({ field: 'authority_ends_at', description: `${whose} allows at most ${left} s from now` });
+  };
+  if (ceiling !== null) {
+    if (ceiling.allowed !== null)
+      violations.push(...beyondAllowances(command.allowed, ceiling.allowed, 'your ceiling'));
+    latest(ceiling.latestEnd, 'your ceiling');
+    latest(ceiling.maxAuthority === null ? null : decision.now + ceiling.maxAuthority, 'your ceiling');
+  }
+  if (parent !== null) {
+    violations.push(...beyondAllowances(command.allowed, parent.allowed, 'the parent run'));
+    latest(parent.authorityEndsAt, 'the parent run');
+  }
+  if (violations.length > 0) {
+    const text = violations.map(({ field, description }) => `${field}: ${description}`).join('; ');
+    throw new Fault('permission_denied', 'BEYOND_CEILING', text, { violations });
+  }
+  const { runs } = decision.state.usage.get(command.principal) ?? { runs: 0 };
+  if (ceiling?.maxLiveRuns != null && runs >= ceiling.maxLiveRuns) {
+    throw new Fault(
+      'resource_exhausted',
+      'RUN_LIMIT',
+      `Your ceiling allows ${ceiling.maxLiveRuns} runs at a time, and as many have not ended; end one first.`,
+      { metadata: { max_live_runs: String(ceiling.maxLiveRuns) } },
+    );
+  }
+}
+
+function least(a: Micros | null, b: Micros | null): Micros | null {
+  if (a === null || b === null) return a ?? b;
+  return Math.min(a, b);
 }
 
 export interface UpdateRunStateCommand {
@@ -123,8 +192,11 @@ export function decideUpdateRunState(decision: Decision, command: UpdateRunState
     },
     { runId: run.runId, requestIds: command.requestIds },
   );
-  const ends = command.state === 'finished' || command.state === 'failed';
-  changeRunState(decision, [run], command.state, command.reason, ends ? 'run_ended' : null, command.requestIds);
+  const { state, reason } = command;
+  const ends = state === 'finished' || state === 'failed';
+  const children = ends ? [childrenEnd(decision, [run], `The parent run has ${state}.`)] : [];
+  const change: RunChange = { runs: [run], state, reason, endReason: ends ? 'run_ended' : null };
+  changeRunStates(decision, [...children, change], command.requestIds);
 }
 
 export interface StopRunCommand {
@@ -146,7 +218,16 @@ export function decideStopRun(decision: Decision, command: StopRunCommand): { ef
 }
 
 function stop(decision: Decision, runs: readonly Run[], reason: string, requestIds: readonly string[]): void {
-  changeRunState(decision, runs, 'stopped', reason, 'run_stopped', requestIds);
+  const children = childrenEnd(decision, runs, `The parent run was stopped: ${reason}`);
+  changeRunStates(decision, [children, { runs, state: 'stopped', reason, endReason: 'run_stopped' }], requestIds);
+}
+
+/** Ending a parent ends its children first (design: delegation). */
+function childrenEnd(decision: Decision, parents: readonly Run[], reason: string): RunChange {
+  const ending = new Set(parents.map((run) => run.runId));
+  const children = parents.flatMap((run) => descendantsOf(decision.state, run.runId));
+  const others = new Map(children.filter((run) => !ending.has(run.runId)).map((run) => [run.runId, run]));
+  return { runs: [...others.values()], state: 'stopped', reason, endReason: 'parent_ended' };
 }
 
 export interface StopRunsCommand {

@@ -145,18 +145,21 @@ keys AS (
   runs: `
 runs AS (
   INSERT INTO writ.run (namespace, run_id, idempotency_key, state, state_reason, block_cause, purpose, goal_revision,
-    initiator, principal, allowed, escalation, authority_ends_at_us, created_at_us, ended_at_us)
+    initiator, principal, allowed, escalation, authority_ends_at_us, created_at_us, ended_at_us, initiator_verified,
+    parent_run_id, max_ttl_us)
   SELECT $namespace, r.* FROM json_to_recordset($runs::json) AS r (run_id text, idempotency_key text,
     state writ.run_state, state_reason text, block_cause text, purpose text, goal_revision text, initiator text,
     principal text, allowed text, escalation text, authority_ends_at_us bigint, created_at_us bigint,
-    ended_at_us bigint)
+    ended_at_us bigint, initiator_verified boolean, parent_run_id text, max_ttl_us bigint)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, run_id) DO UPDATE SET
     idempotency_key = excluded.idempotency_key, state = excluded.state, state_reason = excluded.state_reason,
     block_cause = excluded.block_cause, purpose = excluded.purpose, goal_revision = excluded.goal_revision,
     initiator = excluded.initiator, principal = excluded.principal, allowed = excluded.allowed,
     escalation = excluded.escalation, authority_ends_at_us = excluded.authority_ends_at_us,
-    created_at_us = excluded.created_at_us, ended_at_us = excluded.ended_at_us
+    created_at_us = excluded.created_at_us, ended_at_us = excluded.ended_at_us,
+    initiator_verified = excluded.initiator_verified, parent_run_id = excluded.parent_run_id,
+    max_ttl_us = excluded.max_ttl_us
 )`,
   unmatched: `
 unmatched AS (

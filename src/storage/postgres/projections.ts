@@ -36,7 +36,8 @@ const WRITE_SET = `
     WHERE s.namespace = l.namespace AND s.lease_id = l.lease_id LIMIT 1) AS w ON true`;
 
 const RUN_COLUMNS = `r.run_id, r.idempotency_key, r.state, r.state_reason, r.block_cause, r.purpose, r.goal_revision,
-  r.initiator, r.principal, r.allowed, r.escalation, r.authority_ends_at_us, r.created_at_us, r.ended_at_us`;
+  r.initiator, r.initiator_verified, r.principal, r.parent_run_id, r.max_ttl_us, r.allowed, r.escalation,
+  r.authority_ends_at_us, r.created_at_us, r.ended_at_us`;
 
 // ---------------------------------------------------------------------------------------------------- the live state
 

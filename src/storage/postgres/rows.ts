@@ -69,7 +69,10 @@ export interface RunRow {
   readonly purpose: string;
   readonly goal_revision: string;
   readonly initiator: string;
+  readonly initiator_verified: boolean;
   readonly principal: string;
+  readonly parent_run_id: string;
+  readonly max_ttl_us: Micros | null;
   readonly allowed: string;
   readonly escalation: string;
   readonly authority_ends_at_us: Micros;
@@ -87,7 +90,10 @@ export function runColumns(run: Run): RunRow {
     purpose: run.purpose,
     goal_revision: run.goalRevision,
     initiator: run.initiator,
+    initiator_verified: run.initiatorVerified,
     principal: run.principal,
+    parent_run_id: run.parentRunId,
+    max_ttl_us: run.maxTtl,
     allowed: JSON.stringify(run.allowed),
     escalation: JSON.stringify(run.escalation),
     authority_ends_at_us: run.authorityEndsAt,
@@ -106,7 +112,10 @@ export function runFromRow(row: RunRow): Run {
     purpose: row.purpose,
     goalRevision: row.goal_revision,
     initiator: row.initiator,
+    initiatorVerified: row.initiator_verified,
     principal: row.principal,
+    parentRunId: row.parent_run_id,
+    maxTtl: row.max_ttl_us,
     allowed: JSON.parse(row.allowed) as Allowance[],
     authorityEndsAt: row.authority_ends_at_us,
     escalation: JSON.parse(row.escalation) as string[],

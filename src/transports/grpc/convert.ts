@@ -107,6 +107,7 @@ export const REFUSAL_KIND_TO_WIRE: Readonly<Record<RefusalKind, types.RefusalKin
 export const FENCE_REASON_TO_WIRE: Readonly<Record<FenceReason, fence.FenceReason>> = {
   ok: fence.FenceReason.FENCE_REASON_OK,
   stale_token: fence.FenceReason.FENCE_REASON_STALE_TOKEN,
+  wrong_target: fence.FenceReason.FENCE_REASON_WRONG_TARGET,
   released: fence.FenceReason.FENCE_REASON_RELEASED,
   expired: fence.FenceReason.FENCE_REASON_EXPIRED,
   no_progress: fence.FenceReason.FENCE_REASON_NO_PROGRESS,

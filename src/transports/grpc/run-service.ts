@@ -66,6 +66,8 @@ function fromCreateRun(request: wire.CreateRunRequest): CreateRunInput {
     purpose: request.purpose,
     goalRevision: request.goalRevision,
     initiator: request.initiator,
+    initiatorToken: request.initiatorToken,
+    parentRunId: request.parentRunId,
     allowed: request.allowed,
     authorityEndsAt: authorityEndsAt ?? 0,
     escalation: request.escalation,

@@ -97,8 +97,7 @@ export function toRun(view: RunView): run.Run {
     purpose: run.purpose,
     goalRevision: run.goalRevision,
     initiator: run.initiator,
-    // Nothing verifies initiators yet (I2).
-    initiatorVerified: false,
+    initiatorVerified: run.initiatorVerified,
     principal: run.principal,
     allowed: run.allowed.map(({ pattern, actions }) => ({ pattern, actions: actions.slice() })),
     authorityEndsAt: toTimestamp(run.authorityEndsAt),
@@ -111,6 +110,8 @@ export function toRun(view: RunView): run.Run {
     liveLeases: view.liveLeases,
     waitingRequests: view.waitingRequests,
     mayWrite: view.mayWrite,
+    parentRunId: run.parentRunId,
+    maxTtl: toOptionalDuration(run.maxTtl),
   };
 }
 

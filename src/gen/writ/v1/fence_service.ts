@@ -70,6 +70,8 @@ export enum FenceReason {
   FENCE_REASON_IN_DOUBT = 22,
   /** FENCE_REASON_NOT_GRANTED - The lease is still waiting; nothing is held. */
   FENCE_REASON_NOT_GRANTED = 23,
+  /** FENCE_REASON_WRONG_TARGET - The kind of the resource names its owner services, and the calling target is none of them. */
+  FENCE_REASON_WRONG_TARGET = 24,
 }
 
 export function fenceReasonFromJSON(object: any): FenceReason {
@@ -146,6 +148,9 @@ export function fenceReasonFromJSON(object: any): FenceReason {
     case 23:
     case "FENCE_REASON_NOT_GRANTED":
       return FenceReason.FENCE_REASON_NOT_GRANTED;
+    case 24:
+    case "FENCE_REASON_WRONG_TARGET":
+      return FenceReason.FENCE_REASON_WRONG_TARGET;
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum FenceReason");
   }
@@ -201,6 +206,8 @@ export function fenceReasonToJSON(object: FenceReason): string {
       return "FENCE_REASON_IN_DOUBT";
     case FenceReason.FENCE_REASON_NOT_GRANTED:
       return "FENCE_REASON_NOT_GRANTED";
+    case FenceReason.FENCE_REASON_WRONG_TARGET:
+      return "FENCE_REASON_WRONG_TARGET";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum FenceReason");
   }

@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import { OpenWrite } from "./lease_service.js";
 import { PageRequest } from "./types.js";
@@ -124,9 +125,12 @@ export interface Run {
   purpose: string;
   /** Revision of the goal the run works towards; at most 256 bytes. */
   goalRevision: string;
-  /** The person on whose behalf it runs; at most 256 bytes. */
+  /** The person on whose behalf it runs; at most 256 bytes. Empty: nobody is named. */
   initiator: string;
-  /** False: nobody verified the initiator. */
+  /**
+   * True: a token of the person proved it when the run was created. False: it is what the caller
+   * said, and nobody verified it.
+   */
   initiatorVerified: boolean;
   /** The principal that created it, from the authenticated call. */
   principal: string;
@@ -156,6 +160,10 @@ export interface Run {
   waitingRequests: number;
   /** Whether a check could allow one of its writes at all now. */
   mayWrite: boolean;
+  /** The run that it is part of; it ends with that one, and is never wider. Empty: none. */
+  parentRunId: string;
+  /** Longest ttl of its leases, from the ceiling of its principal. Absent: the kinds' alone. */
+  maxTtl?: Duration | undefined;
 }
 
 /** Creates a run. */
@@ -166,7 +174,10 @@ export interface CreateRunRequest {
   purpose: string;
   /** Revision of the goal; at most 256 bytes. Empty: none. */
   goalRevision: string;
-  /** The person on whose behalf; at most 256 bytes. Recorded as unverified. Empty: nobody. */
+  /**
+   * The person on whose behalf; at most 256 bytes. Recorded as unverified, as only initiator_token
+   * proves it. Empty: nobody, or whom the token names.
+   */
   initiator: string;
   /** What the run may ask for: 0 to 256. Empty: it may write nothing (it can only propose). */
   allowed: Allowance[];
@@ -178,6 +189,17 @@ export interface CreateRunRequest {
   escalation: string[];
   /** 1 to 128 printable ASCII characters. Required. */
   idempotencyKey: string;
+  /**
+   * A live run of the same principal that this one is part of: its allowances and its end of authority
+   * lie within the parent's, and it is stopped before the parent ends. At most 8 deep. Empty: none.
+   */
+  parentRunId: string;
+  /**
+   * A token of the person (a JWT of a configured issuer; the subject_token of RFC 8693): verified, it
+   * makes the initiator what the issuer's mapping calls the person, and initiator_verified true. With a
+   * may_act claim, that must name the caller. Never stored. Empty: the initiator is not verified.
+   */
+  initiatorToken: string;
 }
 
 /** The answer to CreateRun. */
@@ -413,6 +435,8 @@ function createBaseRun(): Run {
     liveLeases: 0,
     waitingRequests: 0,
     mayWrite: false,
+    parentRunId: "",
+    maxTtl: undefined,
   };
 }
 
@@ -470,6 +494,12 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     }
     if (message.mayWrite !== false) {
       writer.uint32(136).bool(message.mayWrite);
+    }
+    if (message.parentRunId !== "") {
+      writer.uint32(146).string(message.parentRunId);
+    }
+    if (message.maxTtl !== undefined) {
+      Duration.encode(message.maxTtl, writer.uint32(154).fork()).join();
     }
     return writer;
   },
@@ -623,6 +653,22 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
             message.mayWrite = reader.bool();
             continue;
           }
+          case 18: {
+            if (tag !== 146) {
+              break;
+            }
+
+            message.parentRunId = reader.string();
+            continue;
+          }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.maxTtl = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -700,6 +746,16 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
         : isSet(object.may_write)
         ? globalThis.Boolean(object.may_write)
         : false,
+      parentRunId: isSet(object.parentRunId)
+        ? globalThis.String(object.parentRunId)
+        : isSet(object.parent_run_id)
+        ? globalThis.String(object.parent_run_id)
+        : "",
+      maxTtl: isSet(object.maxTtl)
+        ? Duration.fromJSON(object.maxTtl)
+        : isSet(object.max_ttl)
+        ? Duration.fromJSON(object.max_ttl)
+        : undefined,
     };
   },
 
@@ -756,6 +812,12 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     if (message.mayWrite !== false) {
       obj.mayWrite = message.mayWrite;
     }
+    if (message.parentRunId !== "") {
+      obj.parentRunId = message.parentRunId;
+    }
+    if (message.maxTtl !== undefined) {
+      obj.maxTtl = Duration.toJSON(message.maxTtl);
+    }
     return obj;
   },
 
@@ -787,6 +849,10 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     message.liveLeases = object.liveLeases ?? 0;
     message.waitingRequests = object.waitingRequests ?? 0;
     message.mayWrite = object.mayWrite ?? false;
+    message.parentRunId = object.parentRunId ?? "";
+    message.maxTtl = (object.maxTtl !== undefined && object.maxTtl !== null)
+      ? Duration.fromPartial(object.maxTtl)
+      : undefined;
     return message;
   },
 };
@@ -801,6 +867,8 @@ function createBaseCreateRunRequest(): CreateRunRequest {
     authorityEndsAt: undefined,
     escalation: [],
     idempotencyKey: "",
+    parentRunId: "",
+    initiatorToken: "",
   };
 }
 
@@ -831,6 +899,12 @@ export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRe
     }
     if (message.idempotencyKey !== "") {
       writer.uint32(66).string(message.idempotencyKey);
+    }
+    if (message.parentRunId !== "") {
+      writer.uint32(74).string(message.parentRunId);
+    }
+    if (message.initiatorToken !== "") {
+      writer.uint32(82).string(message.initiatorToken);
     }
     return writer;
   },
@@ -912,6 +986,22 @@ export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRe
             message.idempotencyKey = reader.string();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.parentRunId = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.initiatorToken = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -948,6 +1038,16 @@ export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRe
         : isSet(object.idempotency_key)
         ? globalThis.String(object.idempotency_key)
         : "",
+      parentRunId: isSet(object.parentRunId)
+        ? globalThis.String(object.parentRunId)
+        : isSet(object.parent_run_id)
+        ? globalThis.String(object.parent_run_id)
+        : "",
+      initiatorToken: isSet(object.initiatorToken)
+        ? globalThis.String(object.initiatorToken)
+        : isSet(object.initiator_token)
+        ? globalThis.String(object.initiator_token)
+        : "",
     };
   },
 
@@ -977,6 +1077,12 @@ export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRe
     if (message.idempotencyKey !== "") {
       obj.idempotencyKey = message.idempotencyKey;
     }
+    if (message.parentRunId !== "") {
+      obj.parentRunId = message.parentRunId;
+    }
+    if (message.initiatorToken !== "") {
+      obj.initiatorToken = message.initiatorToken;
+    }
     return obj;
   },
 
@@ -995,6 +1101,8 @@ export const CreateRunRequest: MessageFns<CreateRunRequest, "writ.v1.CreateRunRe
       : undefined;
     message.escalation = object.escalation?.map((e) => e) || [];
     message.idempotencyKey = object.idempotencyKey ?? "";
+    message.parentRunId = object.parentRunId ?? "";
+    message.initiatorToken = object.initiatorToken ?? "";
     return message;
   },
 };
@@ -2278,8 +2386,9 @@ export const StopRunsResponse: MessageFns<StopRunsResponse, "writ.v1.StopRunsRes
 export type RunServiceService = typeof RunServiceService;
 export const RunServiceService = {
   /**
-   * Creates a run with its contract. Idempotent by key within the calling principal. Role: runner,
-   * operator, admin.
+   * Creates a run with its contract. Idempotent by key within the calling principal. What lies beyond
+   * the caller's ceiling, or beyond the parent run, is refused with PERMISSION_DENIED, reason
+   * BEYOND_CEILING, field by field. Role: runner, operator, admin.
    */
   createRun: {
     path: "/writ.v1.RunService/CreateRun" as const,
@@ -2353,8 +2462,9 @@ export const RunServiceService = {
 
 export interface RunServiceServer extends UntypedServiceImplementation {
   /**
-   * Creates a run with its contract. Idempotent by key within the calling principal. Role: runner,
-   * operator, admin.
+   * Creates a run with its contract. Idempotent by key within the calling principal. What lies beyond
+   * the caller's ceiling, or beyond the parent run, is refused with PERMISSION_DENIED, reason
+   * BEYOND_CEILING, field by field. Role: runner, operator, admin.
    */
   createRun: handleUnaryCall<CreateRunRequest, CreateRunResponse>;
   /** Reads one run. Runners see their own. Roles: runner, operator, admin, approver, auditor. */
@@ -2378,8 +2488,9 @@ export interface RunServiceServer extends UntypedServiceImplementation {
 
 export interface RunServiceClient extends Client {
   /**
-   * Creates a run with its contract. Idempotent by key within the calling principal. Role: runner,
-   * operator, admin.
+   * Creates a run with its contract. Idempotent by key within the calling principal. What lies beyond
+   * the caller's ceiling, or beyond the parent run, is refused with PERMISSION_DENIED, reason
+   * BEYOND_CEILING, field by field. Role: runner, operator, admin.
    */
   createRun(
     request: CreateRunRequest,
