@@ -73,6 +73,7 @@ module.exports = {
     ),
     only('pg-in-storage', 'pg', '^src/(storage/postgres|clients/target|cli/demo)/|^src/cli/commands/doctor\\.ts$'),
     only('grpc-in-transports', '@grpc/grpc-js', '^src/(transports/grpc|clients|gen|cli)/'),
+    only('oauth-in-target', 'oauth4webapi', '^src/clients/target/'),
     only('jose-in-auth', 'jose', '^src/(auth|clients/target)/'),
     only('hono-in-http', 'hono', '^src/(transports/http|cli/demo)/'),
     only('hono-server-in-http', '@hono/node-server', '^src/(transports/http|cli/demo)/'),

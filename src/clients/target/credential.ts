@@ -44,7 +44,10 @@ export const claimsSchema = z.object({
   namespace: text,
   lease_id: text.optional(),
   cnf: confirmation.optional(),
-  authorization_details: z.array(z.union([writeSetGroup, writeSetDigest, propose])).min(1).max(64),
+  authorization_details: z
+    .array(z.union([writeSetGroup, writeSetDigest, propose]))
+    .min(1)
+    .max(64),
 });
 
 export type Claims = z.infer<typeof claimsSchema>;

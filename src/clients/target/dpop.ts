@@ -108,7 +108,7 @@ export class DpopVerifier {
       throw new CredentialRefused('proof_limit', `${bound} proofs are remembered already; try again shortly`);
     // From now, not from iat: the order of the map is that of the ends.
     const lifeMs = (MAX_PROOF_AGE_SECONDS + 2 * CLOCK_TOLERANCE_SECONDS) * 1000;
-    this.#seen.set(id, now + Math.max(lifeMs, (iat * 1000 - now) + lifeMs));
+    this.#seen.set(id, now + Math.max(lifeMs, iat * 1000 - now + lifeMs));
   }
 
   #window(): number {

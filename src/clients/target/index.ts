@@ -17,6 +17,9 @@ export {
   type FenceQuestion,
   type WriteDecision,
 } from './check.js';
+export { Credential, type CredentialAnswer, type CredentialQuestion } from './credential.js';
+export { type CredentialReason, CredentialRefused } from './credential-refused.js';
+export type { DpopOptions, PresentedProof } from './dpop.js';
 export {
   type GuardClient,
   type GuardedOpen,
@@ -28,3 +31,9 @@ export {
   type PostgresGuard,
   postgresGuard,
 } from './postgres-guard.js';
+export {
+  type CredentialVerifier,
+  createCredentialVerifier,
+  type Presented,
+  type VerifierOptions,
+} from './verify-credential.js';

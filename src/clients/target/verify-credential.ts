@@ -1,4 +1,11 @@
-import { createLocalJWKSet, createRemoteJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey, jwtVerify } from 'jose';
+import {
+  createLocalJWKSet,
+  createRemoteJWKSet,
+  errors,
+  type JSONWebKeySet,
+  type JWTVerifyGetKey,
+  jwtVerify,
+} from 'jose';
 import { Credential, claimsSchema } from './credential.js';
 import { CredentialRefused, parseHeader } from './credential-refused.js';
 import { type DpopOptions, DpopVerifier, type PresentedProof } from './dpop.js';
@@ -125,7 +132,10 @@ function checkForm(token: string): void {
   const [unexpected] = Object.keys(others);
   // jku, jwk, x5u and x5c would let the credential choose its own key; crit and b64 would change what is signed.
   if (unexpected !== undefined)
-    throw new CredentialRefused('header_not_allowed', `the header parameter ${JSON.stringify(unexpected.slice(0, 32))}`);
+    throw new CredentialRefused(
+      'header_not_allowed',
+      `the header parameter ${JSON.stringify(unexpected.slice(0, 32))}`,
+    );
   if (typeof alg !== 'string' || !ALGORITHMS.includes(alg))
     throw new CredentialRefused('alg_not_allowed', `it must be signed with ${ALGORITHMS.join(' or ')}`);
   if (typ !== TYPE) throw new CredentialRefused('wrong_type', `its type must be ${TYPE}`);
@@ -172,7 +182,13 @@ function refusalOf(error: unknown): CredentialRefused {
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.reason === 'missing') return refused('claim_missing');
     if (error.reason === 'invalid') return refused('claim_invalid');
-    const byClaim = { iss: 'wrong_issuer', aud: 'wrong_audience', typ: 'wrong_type', nbf: 'not_yet_valid', iat: 'not_yet_valid' };
+    const byClaim = {
+      iss: 'wrong_issuer',
+      aud: 'wrong_audience',
+      typ: 'wrong_type',
+      nbf: 'not_yet_valid',
+      iat: 'not_yet_valid',
+    };
     return refused((byClaim as Record<string, 'claim_invalid'>)[error.claim] ?? 'claim_invalid');
   }
   if (error instanceof errors.JOSEAlgNotAllowed) return refused('alg_not_allowed');
