@@ -9,6 +9,7 @@ import type { Metrics } from '../platform/metrics.js';
 import type { Store } from '../storage/store.js';
 import type { CallContext } from './api.js';
 import type { CheckpointSigner } from './checkpoint-signer.js';
+import type { Credentials } from './credentials.js';
 import type { DenialLog } from './denial-log.js';
 import { namespaceOf } from './fields.js';
 import type { FutureTokenAlarm } from './future-tokens.js';
@@ -23,6 +24,7 @@ export interface Deps {
   readonly denials: DenialLog;
   readonly futureTokens: FutureTokenAlarm;
   readonly signer: CheckpointSigner;
+  readonly credentials: Credentials;
 }
 
 /** The engine of the call's namespace. */

@@ -5,12 +5,25 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
+import type { CallContext } from '../../src/services/api.js';
 import { HttpServer, type Readiness } from '../../src/transports/http/server.js';
 
 const AUTHENTICATOR = createAuthenticator([
   { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
   { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
 ]);
+
+const API = {
+  getKeys: async () => ({ jwks: '{"keys":[]}', maxAge: 300_000_000, issuer: 'https://writ.test' }),
+  introspectCredential: async (context: CallContext, { token }: { token: string }) => ({
+    value:
+      token === 'good'
+        ? ({ active: true, claims: { sub: context.principal.name } } as const)
+        : ({ active: false } as const),
+    revision: 1,
+    now: 0,
+  }),
+};
 
 let server: HttpServer;
 let readiness: Readiness;
@@ -21,6 +34,7 @@ async function start(): Promise<string> {
   metrics.granted('default', 3);
   server = new HttpServer({
     ready: () => readiness,
+    api: () => API,
     authenticator: AUTHENTICATOR,
     metrics,
     log: createLogger('silent'),
@@ -65,6 +79,34 @@ describe('the HTTP server', () => {
     expect(await metrics.text()).toContain('writ_leases_granted_total{namespace="default"} 3');
   });
 
+  it('serves the public keys to everybody, to be kept for a while', async () => {
+    const answer = await fetch(`${await start()}/.well-known/jwks.json`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
+    expect(answer.headers.get('content-type')).toBe('application/jwk-set+json');
+    expect(await answer.json()).toEqual({ keys: [] });
+  });
+
+  it('introspects by form, for callers it knows (RFC 7662)', async () => {
+    const url = `${await start()}/oauth2/introspect`;
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      fetch(url, {
+        method: 'POST',
+        body,
+        headers: {
+          'content-type': 'application/x-www-form-urlencoded',
+          authorization: 'Bearer token-runner',
+          ...headers,
+        },
+      });
+    const active = await post('token=good');
+    expect(active.headers.get('cache-control')).toBe('no-store');
+    expect(await active.json()).toEqual({ active: true, sub: 'runner' });
+    expect(await (await post('token=bad')).json()).toEqual({ active: false });
+    expect((await post('token=good', { authorization: '' })).status).toBe(401);
+    expect((await fetch(url)).headers.get('allow')).toBe('POST');
+  });
+
   it('answers everything else with a problem', async () => {
     const url = await start();
     expect(await problemOf(await fetch(`${url}/v1/nothing`))).toMatchObject({ status: 404, reason: 'NOT_FOUND' });
@@ -103,6 +145,7 @@ describe('the HTTP server', () => {
     const { port } = other.address() as AddressInfo;
     const second = new HttpServer({
       ready: () => readiness,
+      api: () => API,
       authenticator: AUTHENTICATOR,
       metrics: createMetrics(),
       log: createLogger('silent'),

@@ -41,8 +41,8 @@ describe('migrate', () => {
 
   it('says what is wrong with an older and with a newer schema', async () => {
     await migrate(database.url, { log });
-    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0003_replica_heartbeat'`);
-    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0003_replica_heartbeat/ });
+    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0005_credentials'`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0005_credentials/ });
     await pool.query('DROP TABLE writ.replica_heartbeat');
     await migrate(database.url, { log });
     await checkSchema(pool);

@@ -1,6 +1,7 @@
 import { checkFence } from '../../src/domain/check-fence.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
+import type { Revocation } from '../../src/domain/credential.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
 import {
   DEFAULT_BOUNDS,
@@ -176,6 +177,7 @@ class SimDatabase {
   readonly runs = new Map<string, Run>();
   readonly keys = new Map<string, KeyBinding>();
   readonly unmatched = new Map<string, UnmatchedResource>();
+  readonly revocations = new Map<string, Revocation>();
   mapVersion: MapVersion | null = null;
   readonly batches = new Set<string>();
 
@@ -211,6 +213,7 @@ class SimDatabase {
     for (const run of batch.runs) this.runs.set(run.runId, run);
     for (const binding of batch.keys) this.keys.set(bindingId(binding.scope, binding.key), binding);
     for (const seen of batch.unmatched) this.unmatched.set(seen.resource, seen);
+    for (const revocation of batch.revocations) this.revocations.set(revocation.subject, revocation);
     if (batch.mapVersion !== null) this.mapVersion = batch.mapVersion;
     return { outcome: 'appended', gate };
   }
@@ -222,6 +225,7 @@ class SimDatabase {
       runs: [...this.runs.values()].filter((run) => run.endedAt === null),
       mapVersion: this.mapVersion,
       unmatched: [...this.unmatched.values()],
+      revocations: [...this.revocations.values()],
       recordedIdentity: null,
     };
   }

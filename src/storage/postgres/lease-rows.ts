@@ -34,6 +34,7 @@ export interface LeaseRow {
   readonly attached: boolean | null;
   readonly end_reason: EndReason | null;
   readonly ended_at_us: Micros | null;
+  readonly credentials_until_us: Micros | null;
   /** Null with all that follow: the write set is missing. */
   readonly idempotency_key: string | null;
   readonly purpose: string | null;
@@ -68,6 +69,7 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
     attached: waiting?.attached ?? null,
     end_reason: lease.endReason,
     ended_at_us: lease.endedAt,
+    credentials_until_us: lease.credentialsUntil,
   };
 }
 
@@ -109,6 +111,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     progressMarker: row.progress_marker,
     progressAt: row.progress_at_us,
     claimBy: row.claim_by_us,
+    credentialsUntil: row.credentials_until_us,
     waiting: waitingFromRow(row),
     endReason: row.end_reason,
     endedAt: row.ended_at_us,

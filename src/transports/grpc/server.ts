@@ -16,6 +16,7 @@ import { HealthImplementation } from 'grpc-health-check';
 import { Fault } from '../../domain/fault.js';
 import { AuditServiceService } from '../../gen/writ/v1/audit_service.js';
 import { ConflictMapServiceService } from '../../gen/writ/v1/conflict_map_service.js';
+import { CredentialServiceService } from '../../gen/writ/v1/credential_service.js';
 import { FenceServiceService } from '../../gen/writ/v1/fence_service.js';
 import { LeaseServiceService } from '../../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../../gen/writ/v1/namespace_service.js';
@@ -26,6 +27,7 @@ import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
+import { credentialService } from './credential-service.js';
 import { fenceService } from './fence-service.js';
 import { gatekeeper } from './gatekeeper.js';
 import { CallHandler, type Serving } from './handler.js';
@@ -59,6 +61,7 @@ export interface GrpcServing extends Serving {
 const SERVICES = [
   'writ.v1.LeaseService',
   'writ.v1.FenceService',
+  'writ.v1.CredentialService',
   'writ.v1.RunService',
   'writ.v1.ConflictMapService',
   'writ.v1.AuditService',
@@ -162,6 +165,7 @@ export class GrpcServer {
     const views = new RefusalViews((id) => this.#started(this.#nameBlocker)(id));
     this.#server.addService(LeaseServiceService, leaseService(handler, views));
     this.#server.addService(FenceServiceService, fenceService(handler));
+    this.#server.addService(CredentialServiceService, credentialService(handler, views));
     this.#server.addService(RunServiceService, runService(handler));
     this.#server.addService(ConflictMapServiceService, conflictMapService(handler, views));
     this.#server.addService(AuditServiceService, auditService(handler));

@@ -21,6 +21,7 @@ import {
 import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import {
+  AudienceCredential,
   Blocker,
   EndReason,
   endReasonFromJSON,
@@ -130,6 +131,11 @@ export interface AcquireWriteSetRequest {
    * none.
    */
   requestId: string;
+  /**
+   * Targets to issue credentials for together with the grant, at most 16 principal names; see
+   * CredentialService. Not part of what the key is bound to: a repeated call issues new ones.
+   */
+  audiences: string[];
 }
 
 /** A place in the queue. */
@@ -167,6 +173,8 @@ export interface AcquireWriteSetResponse {
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /** With `lease` only: one per audience, in the order of the request. */
+  credentials: AudienceCredential[];
 }
 
 /** One lease to extend. */
@@ -567,6 +575,7 @@ function createBaseAcquireWriteSetRequest(): AcquireWriteSetRequest {
     purpose: "",
     resourceSet: "",
     requestId: "",
+    audiences: [],
   };
 }
 
@@ -601,6 +610,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
     }
     if (message.requestId !== "") {
       writer.uint32(82).string(message.requestId);
+    }
+    for (const v of message.audiences) {
+      writer.uint32(90).string(v!);
     }
     return writer;
   },
@@ -698,6 +710,14 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
             message.requestId = reader.string();
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.audiences.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -740,6 +760,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
         : isSet(object.request_id)
         ? globalThis.String(object.request_id)
         : "",
+      audiences: globalThis.Array.isArray(object?.audiences)
+        ? object.audiences.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -775,6 +798,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
     if (message.requestId !== "") {
       obj.requestId = message.requestId;
     }
+    if (message.audiences?.length) {
+      obj.audiences = message.audiences;
+    }
     return obj;
   },
 
@@ -793,6 +819,7 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest> = {
     message.purpose = object.purpose ?? "";
     message.resourceSet = object.resourceSet ?? "";
     message.requestId = object.requestId ?? "";
+    message.audiences = object.audiences?.map((e) => e) || [];
     return message;
   },
 };
@@ -951,7 +978,7 @@ export const WaitingPlace: MessageFns<WaitingPlace> = {
 };
 
 function createBaseAcquireWriteSetResponse(): AcquireWriteSetResponse {
-  return { outcome: undefined, logRevision: 0n };
+  return { outcome: undefined, logRevision: 0n, credentials: [] };
 }
 
 export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
@@ -972,6 +999,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(32).uint64(message.logRevision);
+    }
+    for (const v of message.credentials) {
+      AudienceCredential.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1021,6 +1051,14 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.credentials.push(AudienceCredential.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1047,6 +1085,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      credentials: globalThis.Array.isArray(object?.credentials)
+        ? object.credentials.map((e: any) => AudienceCredential.fromJSON(e))
+        : [],
     };
   },
 
@@ -1061,6 +1102,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
+    }
+    if (message.credentials?.length) {
+      obj.credentials = message.credentials.map((e) => AudienceCredential.toJSON(e));
     }
     return obj;
   },
@@ -1093,6 +1137,7 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse> = {
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.credentials = object.credentials?.map((e) => AudienceCredential.fromPartial(e)) || [];
     return message;
   },
 };
