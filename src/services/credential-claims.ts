@@ -11,9 +11,12 @@ import { canonicalJson } from '../engine/event-codec.js';
 
 /** What a credential says, as claims, and back. */
 
-/** More resources than this, or longer names, are told as a digest, which only the check resolves: tokens travel in headers. */
+/** More resources are told as a digest, which only the check resolves. */
 const MAX_TOLD = 25;
-const MAX_TOLD_BYTES = 6_144;
+/** So is what is longer than this: tokens travel in headers, of which many servers take 8 KiB. */
+const MAX_TOLD_BYTES = 4_096;
+/** Proposals give no authority: a list that is longer is left out. */
+const MAX_PROPOSED_BYTES = 1_024;
 
 export function claimsOf(credential: NewCredential, namespace: string, issuer: string): CredentialClaims {
   const { runId, leaseId, boundTo } = credential;
@@ -45,18 +48,18 @@ function cnfOf({ kind, thumbprint }: Confirmation): NonNullable<CredentialClaims
 
 function detailsOf({ grants, proposals }: CredentialScope, audience: string): AuthorizationDetail[] {
   const told = grants.map((grant) => detailOf(grant, audience));
-  const writes: AuthorizationDetail[] = fits(told.flatMap(({ resources }) => resources))
+  const writes: AuthorizationDetail[] = fits(told, told.flatMap(({ resources }) => resources).length, MAX_TOLD_BYTES)
     ? told
     : [{ type: 'writ_write_set', locations: [audience], digest: digestOf(grants, audience) }];
-  const proposed = fits(proposals) ? [...proposals] : [];
+  const proposed = fits(proposals, proposals.length, MAX_PROPOSED_BYTES) ? [...proposals] : [];
   // Without any write authority it says so in so many words (C4).
   return proposals.length > 0 || grants.length === 0
     ? [...writes, { type: 'writ_propose', locations: [audience], resources: proposed }]
     : writes;
 }
 
-function fits(resources: readonly string[]): boolean {
-  return resources.length <= MAX_TOLD && Buffer.byteLength(JSON.stringify(resources)) <= MAX_TOLD_BYTES;
+function fits(list: readonly unknown[], resources: number, maxBytes: number): boolean {
+  return resources <= MAX_TOLD && Buffer.byteLength(JSON.stringify(list)) <= maxBytes;
 }
 
 function detailOf(grant: WriteGrant, audience: string) {
