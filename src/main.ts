@@ -23,6 +23,7 @@ import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import type { Store } from './storage/store.js';
 import { GrpcServer } from './transports/grpc/server.js';
 import { HttpServer, type Readiness } from './transports/http/server.js';
+import { createRateLimiter } from './transports/rate-limit.js';
 
 /**
  * The composition root: puts the coordinator together, starts it and stops it.
@@ -103,6 +104,7 @@ class ComposedCoordinator implements Coordinator {
       ready: () => this.#ready(),
       api: () => this.#api(),
       authenticator: { authenticate: (authorization) => this.#authenticate(authorization) },
+      rateLimiter: createRateLimiter(config.limits.maxCallsPerSecond),
       metrics: this.#metrics,
       log,
     });

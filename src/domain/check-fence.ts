@@ -29,8 +29,8 @@ export interface CheckQuestion {
 export interface CredentialView {
   /** Why it counts for nothing; `ok` when it is as good as its lease. */
   readonly reason: FenceReason;
-  /** What it says may be written, with the tokens for it. */
-  readonly grants: readonly WriteGrant[];
+  /** What it says may be written, with the tokens for it; null: it stands for a write set that its lease no longer has. */
+  readonly grants: readonly WriteGrant[] | null;
   /** When it ends by itself; null: unknown, as it counts for nothing. */
   readonly expiresAt: Micros | null;
 }
@@ -39,7 +39,7 @@ export interface CredentialView {
 export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVerdict {
   const { credential } = question;
   const whole = ofCredential(credential) ?? leaseReason(facts, question.presenterRunId);
-  const results = question.writes.map((write) => verdictOn(facts, whole, credential?.grants ?? null, write));
+  const results = question.writes.map((write) => verdictOn(facts, whole, credential, write));
   const allowed = results.every((result) => result.allowed);
   const valid = allowed && whole === 'ok' && facts.lease !== undefined;
   const end = valid ? Math.min(endsAt(facts.lease), credential?.expiresAt ?? Number.POSITIVE_INFINITY) : null;
@@ -50,17 +50,17 @@ export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVer
 function ofCredential(credential: CredentialView | undefined): FenceReason | null {
   if (credential === undefined) return null;
   if (credential.reason !== 'ok') return credential.reason;
-  return credential.grants.length === 0 ? 'no_write_authority' : null;
+  return credential.grants?.length === 0 ? 'no_write_authority' : null;
 }
 
 function verdictOn(
   facts: CheckFacts,
   whole: FenceReason,
-  grants: readonly WriteGrant[] | null,
+  credential: CredentialView | undefined,
   write: ProtectedWrite,
 ): WriteVerdict {
   const path = facts.pathOf(write.resource);
-  const reason = reasonFor(facts, whole, grants, write, path);
+  const reason = reasonFor(facts, whole, credential, write, path);
   const observedOnly = reason !== 'ok' && reason !== 'future_token' && path !== null && facts.observes(path);
   return { allowed: reason === 'ok' || observedOnly, reason, message: messageOf(reason, write, facts), observedOnly };
 }
@@ -96,14 +96,15 @@ function endedReason(lease: Lease): FenceReason {
 function reasonFor(
   facts: CheckFacts,
   whole: FenceReason,
-  grants: readonly WriteGrant[] | null,
+  credential: CredentialView | undefined,
   write: ProtectedWrite,
   path: string | null,
 ): FenceReason {
   if (write.token > facts.now + facts.maxClockSkew) return 'future_token';
   if (whole !== 'ok' || facts.lease === undefined) return whole;
   if (path === null) return 'not_covered';
-  return grants === null ? leaseAllows(facts.lease, write, path) : bothAllow(facts.lease, grants, write, path);
+  if (credential === undefined) return leaseAllows(facts.lease, write, path);
+  return credential.grants === null ? 'stale_token' : bothAllow(facts.lease, credential.grants, write, path);
 }
 
 /** What the credential says may be written is what its lease is asked for, by the credential's tokens (P10). */

@@ -3,10 +3,9 @@ import { type CheckFacts, type CredentialView, checkFence as decideCheck } from 
 import { type ConflictMap, kindOf, observes, resolveResource } from '../domain/conflict-map/index.js';
 import { type CredentialScope, credentialReason, scopeFor } from '../domain/credential.js';
 import type { View } from '../domain/decide/decision.js';
-import type { FenceReason, FenceVerdict } from '../domain/fence.js';
+import type { FenceVerdict } from '../domain/fence.js';
 import type { Lease } from '../domain/lease.js';
 import { SECOND } from '../domain/time.js';
-import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { monotonicMicros } from '../platform/clock.js';
 import type { At, CallContext, CheckFenceInput } from './api.js';
 import { grantsOf, presentedOf } from './credential-claims.js';
@@ -19,7 +18,7 @@ export async function checkFence(deps: Deps, context: CallContext, input: CheckF
   const arrivedAt = monotonicMicros();
   checkFields(input);
   const engine = await engineOf(deps, context);
-  const presented = await readCredential(deps, engine, context, input.credential ?? '');
+  const presented = await readCredential(deps, context, input.credential ?? '');
   const { value, revision, now } = await engine.read((view) => {
     const leaseId = presented === null ? input.leaseId : leaseIdOf(presented);
     const lease = leaseId === null ? undefined : view.lease(leaseId);
@@ -61,14 +60,9 @@ function checkFields(input: CheckFenceInput): void {
 }
 
 /** The credential as the calling target may take it; null: none was presented. */
-async function readCredential(
-  deps: Deps,
-  engine: NamespaceEngine,
-  context: CallContext,
-  token: string,
-): Promise<Verified | null> {
+async function readCredential(deps: Deps, context: CallContext, token: string): Promise<Verified | null> {
   if (token === '') return null;
-  const verified = await deps.credentials.verify(token, engine.estimatedNow());
+  const verified = await deps.credentials.verify(token);
   return verified.ok && verified.claims.aud !== context.principal.name
     ? { ok: false, reason: 'wrong_audience' }
     : verified;
@@ -92,15 +86,7 @@ function lookAt(
   const reason = credentialReason(credential, { namespace, now: view.now, maxClockSkew, revocations, presenter });
   const scopeNow = (): CredentialScope =>
     lease === undefined ? { grants: [], proposals: [] } : scopeFor(map, lease, presented.claims.aud);
-  const ended = lease === undefined || lease.state !== 'active';
-  // Of a lease that is over its own reason counts, whatever has become of its write set.
-  const grants = grantsOf(presented.claims, scopeNow);
-  const otherSet: FenceReason = ended ? 'ok' : 'stale_token';
-  return {
-    reason: reason === 'ok' && grants === null ? otherSet : reason,
-    grants: grants ?? [],
-    expiresAt: credential.expiresAt * SECOND,
-  };
+  return { reason, grants: grantsOf(presented.claims, scopeNow), expiresAt: credential.expiresAt * SECOND };
 }
 
 function verdict(

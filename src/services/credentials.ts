@@ -42,11 +42,12 @@ export class Credentials {
 
   /**
    * A token's claims when it is one of ours; nothing is said of time, audience, binding or lease. That a signature is
-   * right stays right, so it is remembered while its key is published and the token has not expired at `now`.
+   * right stays right, so it is remembered while its key is published and the token has not expired.
    */
-  async verify(token: string, now: Micros): Promise<Verified> {
+  async verify(token: string): Promise<Verified> {
     if (Buffer.byteLength(token) > MAX_CREDENTIAL_BYTES) return { ok: false, reason: 'oversize' };
     const id = createHash('sha256').update(token).digest('base64');
+    const now = this.ring.estimatedNow();
     const known = this.verified.find(id, now);
     if (known !== undefined && (await this.ring.verificationKey(known.keyId)) !== undefined) {
       this.options.onLookup('hit');

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
+import { Fault } from '../domain/fault.js';
 import type { SigningKeyState } from '../domain/signing-keys.js';
 import { MILLISECOND, type Micros } from '../domain/time.js';
 import { Replica } from '../engine/replica.js';
@@ -107,7 +108,8 @@ export function createServices(options: ServicesOptions): Services {
         log.error({ err: error, changes: told, actor }, 'a change of signing keys could not be recorded in the log'),
       );
     },
-    onProblem: (message, error) => log.error({ err: error }, message),
+    onProblem: (message, error) =>
+      isCredentialsOff(error) ? log.info({ reason: error.message }, message) : log.error({ err: error }, message),
   });
   const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
   const deps: Deps = {
@@ -139,6 +141,11 @@ export function createServices(options: ServicesOptions): Services {
       return { ready: reasons.length === 0, reasons };
     },
   };
+}
+
+/** Without a key-encryption key: a setting, and no trouble. */
+function isCredentialsOff(error: unknown): error is Fault {
+  return error instanceof Fault && error.reason === 'CREDENTIALS_OFF';
 }
 
 /** In the default namespace: the keys are the whole installation's. */

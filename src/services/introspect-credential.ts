@@ -21,7 +21,7 @@ export async function introspectCredential(
   if (Buffer.byteLength(input.token) > MAX_CREDENTIAL_BYTES)
     checks.reject('token', `must be at most ${MAX_CREDENTIAL_BYTES} bytes`);
   checks.done();
-  const verified = await deps.credentials.verify(input.token, 0);
+  const verified = await deps.credentials.verify(input.token);
   const visible = verified.ok && maySee(context, verified.claims);
   deps.metrics.introspected(visible ? 'known' : 'unknown');
   if (!verified.ok || !visible) return UNKNOWN;

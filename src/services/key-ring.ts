@@ -54,9 +54,13 @@ export class KeyRing {
 
   constructor(private readonly options: KeyRingOptions) {}
 
-  /** Makes the first keys where there are none, and keeps the set as it should be. What fails is tried again. */
+  /**
+   * Makes the first keys where there are none, and keeps the set as it should be. What fails is tried again; keys that
+   * cannot be opened are told of once, and credentials are refused.
+   */
   async start(): Promise<void> {
     await this.keepUp();
+    await this.signer().catch((error) => this.options.onProblem('no credentials are issued by this replica', error));
     this.timer = setInterval(() => void this.keepUp(), REFRESH_EVERY_MS);
     this.timer.unref();
   }
@@ -109,6 +113,11 @@ export class KeyRing {
     return known;
   }
 
+  /** The database clock, about: for what needs no proof. */
+  estimatedNow(): Micros {
+    return this.now + this.options.monotonicNow() - this.readAt;
+  }
+
   isPublished(keyId: string): boolean {
     return this.keys.some((key) => key.keyId === keyId && key.state !== 'retired');
   }
@@ -143,6 +152,8 @@ export class KeyRing {
       await this.read();
       const { keyEncryptionKey, schedule } = this.options;
       if (keyEncryptionKey === null || !isDue(this.keys, this.now, schedule)) return;
+      // Who cannot open the key that signs would seal the next one away from the others.
+      if (this.current() !== undefined) await this.signer();
       await this.change('system', 'the schedule', (...all) => this.upkeep(...all));
     } catch (error) {
       this.options.onProblem('the signing keys could not be looked after', error);

@@ -23,7 +23,11 @@ export async function rotateSigningKey(
   context: CallContext,
   input: { readonly reason: string; readonly force: boolean },
 ): Promise<readonly SigningKey[]> {
-  checkReason(input.reason);
+  const checks = new FieldChecks();
+  checks.text('reason', input.reason, 1_024, true);
+  checks.done();
+  // By force is how keys are made that this replica can open.
+  if (!input.force) await deps.credentials.ring.signer();
   return deps.credentials.ring.change(context.principal.name, input.reason, (keys, now, fresh) =>
     rotate(keys, now, input.force, fresh),
   );
@@ -39,13 +43,8 @@ export async function retireSigningKey(
   checks.thumbprint('key_id', input.keyId);
   checks.text('reason', input.reason, 1_024, true);
   checks.done();
+  await deps.credentials.ring.signer();
   return deps.credentials.ring.change(context.principal.name, input.reason, (keys, now, fresh) =>
     retireKey(keys, now, input.keyId, fresh),
   );
-}
-
-function checkReason(reason: string): void {
-  const checks = new FieldChecks();
-  checks.text('reason', reason, 1_024, true);
-  checks.done();
 }

@@ -175,6 +175,7 @@ describe('a call', () => {
       idempotencyKey: 'k',
       purpose: 'promote',
       requestId: '',
+      audiences: [],
     });
     expect(seen?.context).toMatchObject({ namespace: 'team-a', requestId: 'mine', deadlineMs: null });
     expect(seen?.context.principal).toEqual({ name: 'runner', roles: new Set(['runner']) });

@@ -7,6 +7,7 @@ import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { CallContext } from '../../src/services/api.js';
 import { HttpServer, type Readiness } from '../../src/transports/http/server.js';
+import { createRateLimiter } from '../../src/transports/rate-limit.js';
 
 const AUTHENTICATOR = createAuthenticator([
   { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
@@ -28,7 +29,7 @@ const API = {
 let server: HttpServer;
 let readiness: Readiness;
 
-async function start(): Promise<string> {
+async function start(callsPerSecond = 0): Promise<string> {
   readiness = { ready: true, reasons: [] };
   const metrics = createMetrics();
   metrics.granted('default', 3);
@@ -36,6 +37,7 @@ async function start(): Promise<string> {
     ready: () => readiness,
     api: () => API,
     authenticator: AUTHENTICATOR,
+    rateLimiter: createRateLimiter(callsPerSecond),
     metrics,
     log: createLogger('silent'),
   });
@@ -107,6 +109,18 @@ describe('the HTTP server', () => {
     expect((await fetch(url)).headers.get('allow')).toBe('POST');
   });
 
+  it('holds each principal to its rate', async () => {
+    const url = `${await start(1)}/oauth2/introspect`;
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'Bearer token-runner' };
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => fetch(url, { method: 'POST', body: 'token=good', headers })),
+    );
+    const limited = answers.find(({ status }) => status === 429);
+    expect(answers.some(({ status }) => status === 200)).toBe(true);
+    expect(limited?.headers.get('retry-after')).toBe('1');
+    expect(await problemOf(limited as Response)).toMatchObject({ reason: 'RATE_LIMITED' });
+  });
+
   it('answers everything else with a problem', async () => {
     const url = await start();
     expect(await problemOf(await fetch(`${url}/v1/nothing`))).toMatchObject({ status: 404, reason: 'NOT_FOUND' });
@@ -147,6 +161,7 @@ describe('the HTTP server', () => {
       ready: () => readiness,
       api: () => API,
       authenticator: AUTHENTICATOR,
+      rateLimiter: createRateLimiter(0),
       metrics: createMetrics(),
       log: createLogger('silent'),
     });

@@ -259,6 +259,30 @@ describe('a check by credential', () => {
     expect(reason(ns, credential, { token: Number.POSITIVE_INFINITY })).toBe('future_token');
   });
 
+  it('that stood for a write set its lease no longer has is stale, and of an ended lease it says how that ended', () => {
+    const ns = new Namespace().runs('r');
+    const lease = ns.hold('r', leased('doc/a'));
+    const ask = () =>
+      checkFence(
+        {
+          now: ns.now,
+          maxClockSkew: MAX_SKEW,
+          lease: ns.lease(lease),
+          run: ns.state.runs.get('r'),
+          pathOf: (resource) => resource,
+          observes: () => false,
+        },
+        {
+          presenterRunId: '',
+          writes: [{ resource: 'doc/a', action: 'replace', token: 0, observedVersion: null }],
+          credential: { reason: 'ok', grants: null, expiresAt: ns.now + SECOND },
+        },
+      ).results[0]?.reason;
+    expect(ask()).toBe('stale_token');
+    ns.release(lease);
+    expect(ask()).toBe('released');
+  });
+
   it('is valid no longer than the credential', () => {
     const ns = new Namespace().runs('r');
     const credential = issued(issue(ns, ns.granted(ns.acquire('r', [leased('doc/a')], { ttl: 300 * SECOND }))));

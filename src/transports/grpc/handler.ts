@@ -16,7 +16,7 @@ import { type Logger, shortLeaseId } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
-import type { RateLimiter } from './rate-limit.js';
+import type { RateLimiter } from '../rate-limit.js';
 import { toWireStatus, type WireStatus } from './status.js';
 
 /** What there is once the coordinator has started. */

@@ -10,6 +10,7 @@ import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { CallContext, WritApi } from '../../services/api.js';
+import { type RateLimiter, RETRY_AFTER_MS } from '../rate-limit.js';
 
 /** Whether the coordinator serves, and if not why. */
 export interface Readiness {
@@ -22,6 +23,7 @@ export interface HttpServerOptions {
   /** Throws a Fault `unavailable` before the coordinator has started. */
   readonly api: () => Pick<WritApi, 'getKeys' | 'introspectCredential'>;
   readonly authenticator: Authenticator;
+  readonly rateLimiter: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -120,6 +122,10 @@ export function createApp(options: HttpServerOptions): Hono {
     }
     if (error instanceof Fault && error.faultClass === 'permission_denied')
       return problem(c, 403, error.reason, error.message);
+    if (error instanceof Fault && error.faultClass === 'resource_exhausted') {
+      c.header('retry-after', String(Math.ceil(Number(error.details.metadata?.[RETRY_AFTER_MS] ?? 1_000) / 1_000)));
+      return problem(c, 429, error.reason, error.message);
+    }
     if (error instanceof Fault && error.faultClass === 'invalid_argument')
       return problem(c, 400, error.reason, error.message);
     if (error instanceof Fault && error.faultClass === 'unavailable')
@@ -139,9 +145,10 @@ const METHODS_BY_PATH = [
 ] as const;
 
 /** RFC 7662: a form with `token`, by an authenticated caller. */
-async function introspect(c: Context, { api, authenticator }: HttpServerOptions): Promise<object> {
+async function introspect(c: Context, { api, authenticator, rateLimiter }: HttpServerOptions): Promise<object> {
   const principal = authenticator.authenticate(c.req.header('authorization'));
   authorize(principal, 'CredentialService/IntrospectCredential');
+  rateLimiter.take(principal.name);
   const context: CallContext = {
     principal,
     namespace: '',
@@ -169,6 +176,7 @@ const TITLES = {
   404: 'Not Found',
   405: 'Method Not Allowed',
   413: 'Content Too Large',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 } as const;
