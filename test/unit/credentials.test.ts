@@ -283,6 +283,21 @@ describe('a check by credential', () => {
     expect(ask()).toBe('released');
   });
 
+  it('P10: allows nothing that the credential does not say, whatever its lease allows', () => {
+    const ns = new Namespace().runs('r');
+    const lease = ns.hold('r', leased('doc/a'), leased('doc/b'));
+    const token = lease.entries[0]?.token ?? 0;
+    const narrow = { resources: ['doc/a'], actions: ['patch'], token, scope: 'exact', exclusive: true } as const;
+    const credential = { ...issued(issue(ns, lease)), scope: { grants: [narrow], proposals: [] } };
+    expect(ns.check(lease, { resource: 'doc/a', action: 'replace' }).allowed).toBe(true);
+    expect(reason(ns, credential, { resource: 'doc/a', action: 'replace' })).toBe('action_not_allowed');
+    expect(reason(ns, credential, { resource: 'doc/b', action: 'replace' })).toBe('not_covered');
+    // What it says and its lease does not have, it does not give either.
+    expect(reason(ns, credential, { resource: 'doc/a', action: 'patch' })).toBe('action_not_allowed');
+    const older = { ...narrow, actions: ['replace'], token: token - 1 };
+    expect(reason(ns, { ...credential, scope: { grants: [older], proposals: [] } })).toBe('stale_token');
+  });
+
   it('is valid no longer than the credential', () => {
     const ns = new Namespace().runs('r');
     const credential = issued(issue(ns, ns.granted(ns.acquire('r', [leased('doc/a')], { ttl: 300 * SECOND }))));
