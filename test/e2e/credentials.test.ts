@@ -124,6 +124,18 @@ it('are taken by a check in place of the lease id, and by introspection', async 
   expect((await introspect('approver', `token=${token}`)).status).toBe(403);
 });
 
+it('are counted: issued, looked at, and verified once', async () => {
+  for (let times = 0; times < 3; times += 1) expect((await check(token)).allowed).toBe(true);
+  const answer = await fetch(`http://${coordinator.http}/metrics`, {
+    headers: { authorization: `Bearer ${coordinator.tokens.auditor}` },
+  });
+  const metrics = await answer.text();
+  expect(metrics).toContain('writ_credentials_issued_total{namespace="default"} 1');
+  expect(metrics).toMatch(/writ_credential_lookups_total\{found="miss"\} [12]\n/);
+  expect(metrics).toMatch(/writ_credential_lookups_total\{found="hit"\} [3-9]\n/);
+  expect(metrics).toContain('writ_credential_introspections_total{outcome="unknown"} 1');
+});
+
 it('count for nothing once revoked, and a new one counts; neither is in the log of the process', async () => {
   const operator = coordinator.client('operator');
   await operator.credential.revokeCredential({ subject: { $case: 'leaseId', value: leaseId }, reason: 'leaked' });

@@ -435,6 +435,25 @@ describe('signing keys', () => {
     expect(verified).toBeGreaterThan(24);
   }, 120_000);
 
+  test('F20: rotate by the schedule, once, although two replicas see that it is due', async () => {
+    const inState = async (state: string) =>
+      (await b.api.listSigningKeys()).filter((key) => key.state === state).map(({ keyId }) => keyId);
+    const [next] = await inState('next');
+    await age(31 * 86_400);
+    await eventually(
+      () => inState('current'),
+      ([current]) => current === next,
+    );
+    const recorded = async () =>
+      (
+        await sql.query(`SELECT 1 FROM writ.event WHERE kind = 'signing_keys_changed' AND body LIKE $1`, [
+          `%{"keyId":"${next}","state":"current"}%`,
+        ])
+      ).rows.length;
+    expect(await eventually(recorded, (n) => n > 0)).toBe(1);
+    expect(await inState('next')).toHaveLength(1);
+  });
+
   test('a rotation and a retirement are in the log, with who and why; what a retired key signed is refused', async () => {
     const lease = await held();
     const { token } = await issue(a.api, lease);
