@@ -43,7 +43,8 @@ describe('migrate', () => {
     await migrate(database.url, { log });
     await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0005_credentials'`);
     await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0005_credentials/ });
-    await pool.query('DROP TABLE writ.replica_heartbeat');
+    await pool.query('DROP TABLE writ.credential_revocation');
+    await pool.query('ALTER TABLE writ.lease DROP COLUMN credentials_until_us');
     await migrate(database.url, { log });
     await checkSchema(pool);
     await pool.query(`INSERT INTO writ.schema_migration (name, run_on) VALUES ('9999_future', now())`);
