@@ -3,6 +3,7 @@ import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { readKeyEncryptionKey } from './auth/key-encryption-key.js';
 import {
   type Authenticator,
   createAuthenticator,
@@ -22,6 +23,7 @@ import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import type { Store } from './storage/store.js';
 import { GrpcServer } from './transports/grpc/server.js';
 import { HttpServer, type Readiness } from './transports/http/server.js';
+import { createRateLimiter } from './transports/rate-limit.js';
 
 /**
  * The composition root: puts the coordinator together, starts it and stops it.
@@ -100,7 +102,9 @@ class ComposedCoordinator implements Coordinator {
     this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
+      api: () => this.#api(),
       authenticator: { authenticate: (authorization) => this.#authenticate(authorization) },
+      rateLimiter: createRateLimiter(config.limits.maxCallsPerSecond),
       metrics: this.#metrics,
       log,
     });
@@ -176,7 +180,11 @@ class ComposedCoordinator implements Coordinator {
 
   async #startServices(): Promise<void> {
     if (this.#store === null) throw new Error('the store comes before the services');
+    const { issuer, databaseUrl, dataDir } = this.#config;
+    const madeIn = databaseUrl === null ? dataDir : null;
     this.#services = createServices({
+      issuer: issuer ?? `http://${this.http}`,
+      keyEncryptionKey: await readKeyEncryptionKey({ ...this.#config, madeIn }),
       store: this.#store,
       replicaId: randomUUID(),
       config: this.#config,
@@ -228,6 +236,11 @@ class ComposedCoordinator implements Coordinator {
     }
     // Health checks say so before the ready line does.
     this.#watchReadiness();
+  }
+
+  #api() {
+    if (this.#services === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
+    return this.#services.api;
   }
 
   #authenticate(authorization: string | undefined) {

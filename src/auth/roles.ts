@@ -20,6 +20,14 @@ const ROLES_BY_METHOD = {
 
   'FenceService/CheckFence': ['target'],
 
+  'CredentialService/IssueCredential': ['runner'],
+  'CredentialService/IntrospectCredential': ['target', 'runner', 'operator', 'admin', 'auditor'],
+  'CredentialService/RevokeCredential': ['operator', 'admin', 'runner'],
+  'CredentialService/GetKeys': ALL,
+  'CredentialService/ListSigningKeys': ['operator', 'admin', 'auditor'],
+  'CredentialService/RotateSigningKey': ['operator', 'admin'],
+  'CredentialService/RetireSigningKey': ['operator', 'admin'],
+
   'RunService/CreateRun': ['runner', 'operator', 'admin'],
   'RunService/GetRun': ['runner', 'operator', 'admin', 'approver', 'auditor'],
   'RunService/ListRuns': ['runner', 'operator', 'admin', 'approver', 'auditor'],

@@ -1,8 +1,9 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
-import { chmod, link, mkdir, open, readFile, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { Fault } from '../domain/fault.js';
+import { createOnce } from './create-once.js';
 import { type Principal, ROLES, type Role } from './principal.js';
 
 /**
@@ -170,25 +171,6 @@ export async function ensureDevTokens(dataDir: string): Promise<DevTokens> {
   if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, 0o600);
   const entries = ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(parsed.data[role]) }));
   return { path, entries };
-}
-
-/** Linked into place with its content: nobody ever reads half of it, and the first of several wins. */
-async function createOnce(path: string, content: string): Promise<void> {
-  const draft = `${path}.${randomBytes(6).toString('hex')}`;
-  const file = await open(draft, 'wx', 0o600);
-  try {
-    await file.writeFile(content);
-    await file.sync();
-  } finally {
-    await file.close();
-  }
-  try {
-    await link(draft, path).catch((error: unknown) => {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
-    });
-  } finally {
-    await rm(draft, { force: true });
-  }
 }
 
 function absent(error: unknown): undefined {

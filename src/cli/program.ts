@@ -7,6 +7,7 @@ import { registerCheck } from './commands/check.js';
 import { registerCompletion } from './commands/completion.js';
 import { registerDoctor } from './commands/doctor.js';
 import { registerExec } from './commands/exec.js';
+import { registerKeys } from './commands/keys.js';
 import { registerLease } from './commands/lease.js';
 import { registerMap } from './commands/map.js';
 import { registerMigrate } from './commands/migrate.js';
@@ -74,6 +75,7 @@ const REGISTERED = [
   registerCheck,
   registerAudit,
   registerNamespace,
+  registerKeys,
   registerToken,
   registerDoctor,
   registerCompletion,

@@ -1,3 +1,4 @@
+import type { WriteGrant } from './credential.js';
 import type { FenceReason, FenceVerdict, ProtectedWrite, WriteVerdict } from './fence.js';
 import { endReasonByTime, endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
 import { hasEnded, type Run } from './run.js';
@@ -23,29 +24,55 @@ export interface CheckQuestion {
   /** Empty: the target relies on the lease id alone. */
   readonly presenterRunId: string;
   readonly writes: readonly ProtectedWrite[];
+  /** What was presented in place of the lease id; absent: the id itself, and each write brings its token. */
+  readonly credential?: CredentialView;
+}
+
+/** A credential, looked at for itself. */
+export interface CredentialView {
+  /** Why it counts for nothing; `ok` when it is as good as its lease. */
+  readonly reason: FenceReason;
+  /** What it says may be written, with the tokens for it; null: it stands for a write set that its lease no longer has. */
+  readonly grants: readonly WriteGrant[] | null;
+  /** When it ends by itself; null: unknown, as it counts for nothing. */
+  readonly expiresAt: Micros | null;
 }
 
 /** The fence check: only resources and actions that the lease covers, only for the run that holds it (P3, P4). */
 export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVerdict {
-  const whole = leaseReason(facts, question.presenterRunId);
-  const results = question.writes.map((write) => verdictOn(facts, whole, write));
+  const { credential } = question;
+  const whole = ofCredential(credential) ?? leaseReason(facts, question.presenterRunId);
+  const results = question.writes.map((write) => verdictOn(facts, whole, credential, write));
   const allowed = results.every((result) => result.allowed);
-  return {
-    allowed,
-    results,
-    validFor: allowed && whole === 'ok' && facts.lease !== undefined ? endsAt(facts.lease) - facts.now : null,
-  };
+  const valid = allowed && whole === 'ok' && facts.lease !== undefined;
+  const end = valid ? Math.min(endsAt(facts.lease), credential?.expiresAt ?? Number.POSITIVE_INFINITY) : null;
+  return { allowed, results, validFor: end === null ? null : end - facts.now };
 }
 
-function verdictOn(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite): WriteVerdict {
+/** Why the credential allows nothing; null when there is none, or its lease decides. */
+function ofCredential(credential: CredentialView | undefined): FenceReason | null {
+  if (credential === undefined) return null;
+  if (credential.reason !== 'ok') return credential.reason;
+  return credential.grants?.length === 0 ? 'no_write_authority' : null;
+}
+
+function verdictOn(
+  facts: CheckFacts,
+  whole: FenceReason,
+  credential: CredentialView | undefined,
+  write: ProtectedWrite,
+): WriteVerdict {
   const path = facts.pathOf(write.resource);
-  const reason = reasonFor(facts, whole, write, path);
+  const reason = reasonFor(facts, whole, credential, write, path);
   const observedOnly = reason !== 'ok' && reason !== 'future_token' && path !== null && facts.observes(path);
   return { allowed: reason === 'ok' || observedOnly, reason, message: messageOf(reason, write, facts), observedOnly };
 }
 
 /** Why the lease as a whole allows nothing; `ok` when it may allow something. */
-function leaseReason({ lease, run, now }: CheckFacts, presenterRunId: string): FenceReason {
+export function leaseReason(
+  { lease, run, now }: Pick<CheckFacts, 'lease' | 'run' | 'now'>,
+  presenterRunId: string,
+): FenceReason {
   if (lease === undefined) return 'unknown_lease';
   if (presenterRunId !== '' && presenterRunId !== lease.runId) return 'wrong_holder';
   if (lease.state === 'waiting') return 'not_granted';
@@ -69,12 +96,37 @@ function endedReason(lease: Lease): FenceReason {
   }
 }
 
-function reasonFor(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite, path: string | null): FenceReason {
+function reasonFor(
+  facts: CheckFacts,
+  whole: FenceReason,
+  credential: CredentialView | undefined,
+  write: ProtectedWrite,
+  path: string | null,
+): FenceReason {
   if (write.token > facts.now + facts.maxClockSkew) return 'future_token';
   if (path !== null && !facts.ownedByCaller(path)) return 'wrong_target';
   if (whole !== 'ok' || facts.lease === undefined) return whole;
   if (path === null) return 'not_covered';
-  const covering = facts.lease.entries.filter((entry) => entry.access === 'write' && covers(entry, path));
+  if (credential === undefined) return leaseAllows(facts.lease, write, path);
+  return credential.grants === null ? 'stale_token' : bothAllow(facts.lease, credential.grants, write, path);
+}
+
+/** What the credential says may be written is what its lease is asked for, by the credential's tokens (P10). */
+function bothAllow(lease: Lease, grants: readonly WriteGrant[], write: ProtectedWrite, path: string): FenceReason {
+  const covering = grants.filter(({ resources, scope }) =>
+    resources.some((resource) => covers({ resource, scope }, path)),
+  );
+  if (covering.length === 0) return 'not_covered';
+  const withAction = covering.filter(({ actions }) => actions.includes(write.action));
+  if (withAction.length === 0) return 'action_not_allowed';
+  const reasons = withAction
+    .filter(({ token }) => write.token === 0 || write.token === token)
+    .map(({ token }) => leaseAllows(lease, { ...write, token }, path));
+  return reasons.find((reason) => reason === 'ok') ?? reasons[0] ?? 'stale_token';
+}
+
+function leaseAllows(lease: Lease, write: ProtectedWrite, path: string): FenceReason {
+  const covering = lease.entries.filter((entry) => entry.access === 'write' && covers(entry, path));
   if (covering.length === 0) return 'not_covered';
   const withAction = covering.filter((entry) => entry.actions.includes(write.action));
   if (withAction.length === 0) return 'action_not_allowed';
@@ -85,7 +137,7 @@ function reasonFor(facts: CheckFacts, whole: FenceReason, write: ProtectedWrite,
   return 'ok';
 }
 
-function covers(entry: LeaseEntry, path: string): boolean {
+function covers(entry: Pick<LeaseEntry, 'resource' | 'scope'>, path: string): boolean {
   return entry.resource === path || (entry.scope === 'subtree' && path.startsWith(`${entry.resource}/`));
 }
 
@@ -113,6 +165,30 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
       return 'The lease was never granted; nothing is held.';
     case 'version_required':
       return `The action ${JSON.stringify(write.action)} on ${resource} is optimistic: it must carry the version the run has read.`;
+    case 'oversize':
+    case 'malformed':
+    case 'header_not_allowed':
+    case 'alg_not_allowed':
+    case 'wrong_type':
+    case 'unknown_key':
+    case 'bad_signature':
+    case 'wrong_issuer':
+    case 'claim_missing':
+    case 'claim_invalid':
+    case 'not_yet_valid':
+      return `What was presented is no credential that counts here: ${reason}.`;
+    case 'wrong_audience':
+      return 'The credential is for another target.';
+    case 'credential_expired':
+      return 'The credential has expired; its lease may live on.';
+    case 'credential_revoked':
+      return 'The credential was revoked; its lease may live on.';
+    case 'not_bound':
+      return 'The credential is bound to a key, and the target did not say which key the presenter proved to have.';
+    case 'binding_mismatch':
+      return 'The credential is bound to another key than the presenter proved to have.';
+    case 'no_write_authority':
+      return `The credential allows proposals only, no write to ${resource}.`;
     case 'run_stopped':
       return sentence('The run was stopped', facts.run?.stateReason ?? '');
     default:

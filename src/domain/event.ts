@@ -1,8 +1,10 @@
+import type { Confirmation, RevokedSubject } from './credential.js';
 import type { RuleLock } from './entry.js';
 import type { KeyBinding } from './key-binding.js';
 import type { EndReason, Lease, LeaseEntry } from './lease.js';
 import type { EndRefusal, RefusalKind } from './refusal.js';
 import type { BlockCause, Run, RunState } from './run.js';
+import type { SigningKeyState } from './signing-keys.js';
 import type { Micros } from './time.js';
 
 /**
@@ -110,6 +112,32 @@ export type EventBody =
       readonly message: string;
       readonly purpose: string;
       readonly blockers: readonly string[];
+    }
+  | {
+      readonly kind: 'credentials_issued';
+      /** One for each audience; the token itself is never recorded (A3). */
+      readonly credentials: readonly { readonly audience: string; readonly jti: string }[];
+      readonly expiresAt: Micros;
+      readonly boundTo: Confirmation | null;
+    }
+  | {
+      readonly kind: 'credentials_refused';
+      readonly refusals: readonly {
+        readonly audience: string;
+        readonly refusal: RefusalKind;
+        readonly message: string;
+      }[];
+    }
+  | {
+      readonly kind: 'credentials_revoked';
+      readonly subject: RevokedSubject;
+      readonly until: Micros;
+      readonly reason: string;
+    }
+  | {
+      readonly kind: 'signing_keys_changed';
+      readonly changes: readonly { readonly keyId: string; readonly state: SigningKeyState }[];
+      readonly reason: string;
     }
   | { readonly kind: 'checks_denied'; readonly denials: readonly DenialCount[] }
   | {

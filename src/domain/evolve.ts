@@ -1,4 +1,5 @@
 import { compileStored } from './conflict-map/index.js';
+import type { Revocation } from './credential.js';
 import type { DomainEvent, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
@@ -8,6 +9,9 @@ import type { EndRefusal } from './refusal.js';
 import { hasEnded, type Run } from './run.js';
 import { bindingId, type State } from './state.js';
 import type { Micros } from './time.js';
+
+/** Revocations that do not matter any more leave the state when there are this many. */
+const REVOCATIONS_KEPT = 10_000;
 
 /** How many unmatched resources are counted; past that, only those whose names are known. */
 export const MAX_UNMATCHED = 10_000;
@@ -24,6 +28,8 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     case 'namespace_created':
     case 'acquire_refused':
     case 'checks_denied':
+    case 'credentials_refused':
+    case 'signing_keys_changed':
       return;
     case 'database_identified':
       state.identity = body.identity;
@@ -101,6 +107,16 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       end(state, lease, body.endReason, event.time, body.refusal);
       return;
     }
+    case 'credentials_issued': {
+      if (event.leaseId === '') return;
+      const lease = must(state.leases.get(event.leaseId), 'lease', event.leaseId);
+      const credentialsUntil = Math.max(lease.credentialsUntil ?? 0, body.expiresAt);
+      state.leases.set(lease.leaseId, { ...lease, credentialsUntil });
+      return;
+    }
+    case 'credentials_revoked':
+      revoke(state, { subject: body.subject, revokedAt: event.time, until: body.until });
+      return;
     case 'key_bound':
       bind(state, body.binding);
       return;
@@ -217,6 +233,15 @@ function end(
   else state.activeLeases -= 1;
   use(state, principalOf(state, lease), 0, -1);
   state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null });
+}
+
+/** What is dead by itself makes room, so that there are never more than can matter. */
+function revoke(state: State, revocation: Revocation): void {
+  if (state.revocations.size >= REVOCATIONS_KEPT) {
+    for (const { subject, until } of [...state.revocations.values()])
+      if (until <= revocation.revokedAt) state.revocations.delete(subject);
+  }
+  state.revocations.set(revocation.subject, revocation);
 }
 
 /** Lost history (P2): every live lease ends, every run waits for an operator, lest a lost stop comes back to life. */

@@ -5,7 +5,7 @@ import type { Micros } from './time.js';
 export interface ProtectedWrite {
   readonly resource: string;
   readonly action: string;
-  /** As presented; beyond what a double holds exactly it is Infinity, which is in the future. */
+  /** As presented; beyond what a double holds exactly it is Infinity, which is in the future. 0: the credential brings it. */
   readonly token: number;
   readonly observedVersion: string | null;
 }
@@ -24,7 +24,28 @@ export type FenceReason =
   | 'version_required'
   | 'frozen'
   | 'in_doubt'
-  | 'not_granted';
+  | 'not_granted'
+  | CredentialFault;
+
+/** Why a credential that was presented in place of a lease id allows nothing. */
+export type CredentialFault =
+  | 'oversize'
+  | 'malformed'
+  | 'header_not_allowed'
+  | 'alg_not_allowed'
+  | 'wrong_type'
+  | 'unknown_key'
+  | 'bad_signature'
+  | 'wrong_issuer'
+  | 'claim_missing'
+  | 'claim_invalid'
+  | 'wrong_audience'
+  | 'credential_expired'
+  | 'not_yet_valid'
+  | 'not_bound'
+  | 'binding_mismatch'
+  | 'credential_revoked'
+  | 'no_write_authority';
 
 export interface WriteVerdict {
   readonly allowed: boolean;

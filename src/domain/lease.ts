@@ -88,6 +88,8 @@ export interface Lease {
   readonly progressAt: Micros | null;
   /** Granted while nobody was attached: it ends unclaimed at this time unless called for. */
   readonly claimBy: Micros | null;
+  /** The end of the last credential that was issued for it (P10); null: there was none. */
+  readonly credentialsUntil: Micros | null;
   readonly waiting: Waiting | null;
   readonly endReason: EndReason | null;
   readonly endedAt: Micros | null;

@@ -20,7 +20,10 @@ export type RefusalKind =
   | 'ended'
   | 'too_late'
   | 'max_hold'
-  | 'no_progress';
+  | 'no_progress'
+  | 'too_short'
+  | 'audience_not_allowed'
+  | 'credentials_revoked';
 
 /** Something that stands in the way; who may see the run behind it is decided by the service. */
 export interface Blocker {

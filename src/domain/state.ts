@@ -1,4 +1,5 @@
 import { type ConflictMap, EMPTY_CONFLICT_MAP } from './conflict-map/index.js';
+import type { Revocation } from './credential.js';
 import type { DatabaseIdentity } from './event.js';
 import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-index.js';
 import type { KeyBinding } from './key-binding.js';
@@ -43,6 +44,8 @@ export interface State {
   readonly leases: Table<Lease>;
   readonly keys: Table<KeyBinding>;
   readonly unmatched: Table<Unmatched>;
+  /** By subject; one that does not matter any more may still be there. */
+  readonly revocations: Table<Revocation>;
   /** What active leases hold. */
   readonly held: LockTable;
   /** What waiting requests ask for. */
@@ -70,6 +73,7 @@ export function emptyState(namespace: string): State {
     leases: new BaseTable(),
     keys: new BaseTable(),
     unmatched: new BaseTable(),
+    revocations: new BaseTable(),
     held: baseLockTable(),
     queued: baseLockTable(),
     leasesOfRun: new BaseHolderIndex(),
@@ -86,6 +90,7 @@ export interface Overlay extends State {
   readonly unmatched: OverlayTable<Unmatched>;
   readonly usage: OverlayTable<Usage>;
   readonly childrenOf: OverlayTable<readonly string[]>;
+  readonly revocations: OverlayTable<Revocation>;
   commit(): void;
 }
 
@@ -95,6 +100,7 @@ export function overlay(base: State): Overlay {
   const leases = new OverlayTable(base.leases);
   const keys = new OverlayTable(base.keys);
   const unmatched = new OverlayTable(base.unmatched);
+  const revocations = new OverlayTable(base.revocations);
   const held = overlayLockTable(base.held);
   const queued = overlayLockTable(base.queued);
   const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
@@ -113,6 +119,7 @@ export function overlay(base: State): Overlay {
     leases,
     keys,
     unmatched,
+    revocations,
     held,
     queued,
     leasesOfRun,
@@ -126,7 +133,7 @@ export function overlay(base: State): Overlay {
       base.identity = this.identity;
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
-      for (const table of [runs, leases, keys, unmatched, leasesOfRun, usage, childrenOf]) table.commit();
+      for (const table of [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf]) table.commit();
       for (const index of [...Object.values(held), ...Object.values(queued)]) index.commit();
     },
   };

@@ -107,6 +107,7 @@ function toBatch(
     runs: layer.runs.changed(),
     keys: layer.keys.changed(),
     unmatched: layer.unmatched.changed(),
+    revocations: layer.revocations.changed(),
     mapVersion: mapVersionOf(events),
     newKeys: distinct(written.newKeys),
     reliedOnAsPast: written.past,

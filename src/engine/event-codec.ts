@@ -41,6 +41,7 @@ const LEASE_DEFAULTS = {
   progressMarker: null,
   progressAt: null,
   claimBy: null,
+  credentialsUntil: null,
   waiting: null,
   endReason: null,
   endedAt: null,
@@ -117,6 +118,10 @@ const KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'lease_ended',
   'key_bound',
   'acquire_refused',
+  'credentials_issued',
+  'credentials_refused',
+  'credentials_revoked',
+  'signing_keys_changed',
   'checks_denied',
   'resources_unmatched',
 ]);

@@ -127,5 +127,6 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
   state.identity = snapshot.recordedIdentity;
   for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
+  for (const revocation of snapshot.revocations) state.revocations.set(revocation.subject, revocation);
   for (const seen of snapshot.unmatched) state.unmatched.set(seen.resource, seen);
 }

@@ -35,6 +35,14 @@ export interface Config {
   readonly checkpointKeyFile: string | null;
   /** WRIT_PURGE_AFTER, 24h: how long ended runs, their leases and keys stay; no shorter, since the API promises it (P6). */
   readonly purgeAfterMicros: number;
+  /** WRIT_ISSUER: `iss` of credentials; null: the address of the HTTP port. */
+  readonly issuer: string | null;
+  /** WRIT_KEY_ENCRYPTION_KEY: encrypts the keys that sign credentials. A secret. */
+  readonly keyEncryptionKey: string | null;
+  /** WRIT_KEY_ENCRYPTION_KEY_FILE: where it is, in place of the variable. */
+  readonly keyEncryptionKeyFile: string | null;
+  /** WRIT_KEY_ROTATION, 30d: how long a key signs. */
+  readonly keyRotationMicros: number;
   readonly limits: Limits;
 }
 
@@ -127,6 +135,18 @@ const databaseUrl = z
   .regex(/^postgres(ql)?:\/\/\S+$/, 'must begin with postgres:// or postgresql:// and contain no spaces')
   .optional();
 
+/** Never repeats the value: it is a secret. */
+const keyEncryptionKey = z
+  .string()
+  .regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url: 43 characters')
+  .optional();
+
+const issuer = setting<string | null>(null, 'an absolute http(s) URL without query and fragment', (text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const fits = url !== null && /^https?:$/.test(url.protocol) && !/[?#\s]/.test(text) && url.username === '';
+  return fits ? text : undefined;
+});
+
 const port = (fallback: number) => integer(fallback, 0, 65_535, ' (0 picks a free port)');
 
 const schema = z.object({
@@ -147,6 +167,10 @@ const schema = z.object({
   WRIT_SHUTDOWN_DEADLINE: duration('10s', '100ms', '1h'),
   WRIT_CHECKPOINT_KEY_FILE: z.string().optional(),
   WRIT_PURGE_AFTER: duration('24h', '24h', '3650d'),
+  WRIT_ISSUER: issuer,
+  WRIT_KEY_ENCRYPTION_KEY: keyEncryptionKey,
+  WRIT_KEY_ENCRYPTION_KEY_FILE: z.string().optional(),
+  WRIT_KEY_ROTATION: duration('30d', '1h', '3650d'),
   WRIT_MAX_ENTRIES: integer(256, 1, 10_000),
   WRIT_MAX_LOCKS: integer(4096, 1, 1_000_000),
   WRIT_MAX_WAITERS_PER_RUN: integer(64, 0, 100_000),
@@ -196,6 +220,13 @@ function contradictions(v: Variables): string[] {
   if (v.WRIT_DATABASE_URL !== undefined && v.WRIT_TOKENS_FILE === undefined) {
     problems.push('WRIT_TOKENS_FILE: required with WRIT_DATABASE_URL; `writ token` makes an entry for it');
   }
+  const withKey = v.WRIT_KEY_ENCRYPTION_KEY !== undefined || v.WRIT_KEY_ENCRYPTION_KEY_FILE !== undefined;
+  if (v.WRIT_KEY_ENCRYPTION_KEY !== undefined && v.WRIT_KEY_ENCRYPTION_KEY_FILE !== undefined)
+    problems.push('WRIT_KEY_ENCRYPTION_KEY_FILE: WRIT_KEY_ENCRYPTION_KEY is set too; give one of them');
+  if (v.WRIT_DATABASE_URL !== undefined && withKey && v.WRIT_ISSUER === null)
+    problems.push(
+      'WRIT_ISSUER: required with WRIT_DATABASE_URL and a key-encryption key: all replicas must issue credentials under one name',
+    );
   return problems;
 }
 
@@ -220,6 +251,10 @@ function toConfig(v: Variables): Config {
     shutdownDeadlineMs: v.WRIT_SHUTDOWN_DEADLINE / 1000,
     checkpointKeyFile: v.WRIT_CHECKPOINT_KEY_FILE === undefined ? null : resolve(v.WRIT_CHECKPOINT_KEY_FILE),
     purgeAfterMicros: v.WRIT_PURGE_AFTER,
+    issuer: v.WRIT_ISSUER,
+    keyEncryptionKey: v.WRIT_KEY_ENCRYPTION_KEY ?? null,
+    keyEncryptionKeyFile: v.WRIT_KEY_ENCRYPTION_KEY_FILE === undefined ? null : resolve(v.WRIT_KEY_ENCRYPTION_KEY_FILE),
+    keyRotationMicros: v.WRIT_KEY_ROTATION,
     limits: {
       maxEntries: v.WRIT_MAX_ENTRIES,
       maxLocks: v.WRIT_MAX_LOCKS,

@@ -12,6 +12,7 @@ const SECRET_KEYS = [
   'secret',
   'token',
   'tokens',
+  'credential',
   'private_key',
   'database_url',
   'databaseUrl',

@@ -12,6 +12,14 @@ export interface Metrics {
   refused(namespace: string, kind: string): void;
   /** A write that a fence check did not allow, or would not have (`observe`). */
   denied(namespace: string, reason: string, count?: number): void;
+  /** A credential was issued. */
+  credentialIssued(namespace: string): void;
+  /** A credential was refused. */
+  credentialRefused(namespace: string, kind: string): void;
+  /** A credential was looked at for somebody; `unknown`: it is none, or not for them. */
+  introspected(outcome: 'known' | 'unknown'): void;
+  /** A presented credential's signature was remembered, or had to be verified. */
+  credentialLookup(found: 'hit' | 'miss'): void;
   /** A lease ended; feeds the share of expired ones too. */
   leaseEnded(namespace: string, reason: string, count?: number): void;
   /** One append to the log. */
@@ -58,6 +66,7 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
   const gauges = new ScrapedGauges(registry);
   return {
     ...leaseCounters(registry),
+    ...credentialCounters(registry),
     ...engineMetrics(registry),
     ...rpcMetrics(registry),
     gauges: (read) => gauges.readFrom(read),
@@ -112,6 +121,42 @@ function leaseCounters(registry: Registry): Pick<Metrics, 'granted' | 'refused' 
       totals.all += count;
       if (reason === 'expired') totals.expired += count;
     },
+  };
+}
+
+function credentialCounters(
+  registry: Registry,
+): Pick<Metrics, 'credentialIssued' | 'credentialRefused' | 'introspected' | 'credentialLookup'> {
+  const registers = [registry];
+  const issued = new Counter({
+    registers,
+    name: 'writ_credentials_issued_total',
+    help: 'Credentials issued.',
+    labelNames: ['namespace'],
+  });
+  const refused = new Counter({
+    registers,
+    name: 'writ_credentials_refused_total',
+    help: 'Credentials refused, by kind.',
+    labelNames: ['namespace', 'kind'],
+  });
+  const introspections = new Counter({
+    registers,
+    name: 'writ_credential_introspections_total',
+    help: 'Credentials looked at; unknown: none of ours, or not for the caller.',
+    labelNames: ['outcome'],
+  });
+  const lookups = new Counter({
+    registers,
+    name: 'writ_credential_lookups_total',
+    help: 'Presented credentials whose signature was remembered (hit) or verified (miss).',
+    labelNames: ['found'],
+  });
+  return {
+    credentialIssued: (namespace) => issued.inc({ namespace }),
+    credentialRefused: (namespace, kind) => refused.inc({ namespace, kind }),
+    introspected: (outcome) => introspections.inc({ outcome }),
+    credentialLookup: (found) => lookups.inc({ found }),
   };
 }
 

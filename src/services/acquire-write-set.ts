@@ -16,6 +16,7 @@ import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { AcquireInput, AcquireOutcome, At, CallContext, WaitingPlace } from './api.js';
 import { type Deps, engineOf, fingerprint, hasRole, randomId, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
+import { canIssue, certificateOf, checkAudiences, issueForLease, issuerFor, signed } from './issue-credential.js';
 
 /** The longest a call blocks before it answers `waiting`. */
 const MAX_BLOCK: Micros = 20 * SECOND;
@@ -33,14 +34,29 @@ export async function acquireWriteSet(
   checkInput(deps, input, true);
   const engine = await engineOf(deps, context);
   const command = toCommand(context, input);
+  const { audiences } = input;
+  await canIssue(deps, audiences);
+  const issuer = issuerFor(deps, context, audiences, requestIds(input.requestId));
   const { value, revision, now } = await engine.submit(context.principal.name, (decision) => {
     const decided = decideAcquire(decision, command);
-    return { decided, lease: decided.kind === 'refusal' ? undefined : decision.lease(decided.leaseId) };
+    if (decided.kind !== 'lease') return { decided, lease: undefined, issued: [] };
+    // In the append that grants, or proves that the grant lives on: one round trip, one time.
+    const { leaseId } = decided;
+    const issued =
+      audiences.length === 0 ? [] : issuer(decision, input.runId, leaseId, certificateOf(context.principal));
+    return { decided, lease: decision.lease(leaseId), issued };
   });
-  const { decided, lease } = value;
+  const { decided, lease, issued } = value;
   if (decided.kind === 'refusal') return { value: { kind: 'refusal', refusal: decided.refusal }, revision, now };
-  if (decided.kind === 'lease' && lease !== undefined) return { value: { kind: 'lease', lease }, revision, now };
-  return waitForGrant(deps, engine, context, command, decided as Extract<AcquireDecision, { kind: 'waiting' }>);
+  if (decided.kind === 'lease' && lease !== undefined) {
+    const credentials = await signed(deps, engine.namespace, issued, now);
+    return { value: { kind: 'lease', lease, credentials }, revision, now };
+  }
+  const waiting = decided as Extract<AcquireDecision, { kind: 'waiting' }>;
+  const answer = await waitForGrant(deps, engine, context, command, waiting);
+  if (answer.value.kind !== 'lease') return answer;
+  const credentials = await issueForLease(deps, engine, context, answer.value.lease, audiences);
+  return { ...answer, value: { ...answer.value, credentials } };
 }
 
 function checkInput(deps: Deps, input: AcquireInput, withKey: boolean): void {
@@ -52,6 +68,7 @@ function checkInput(deps: Deps, input: AcquireInput, withKey: boolean): void {
   if (withKey) checks.printable('idempotency_key', input.idempotencyKey, true);
   checks.text('purpose', input.purpose, 1_024);
   checks.printable('request_id', input.requestId, false);
+  checkAudiences(checks, input.audiences);
   checks.done();
 }
 
@@ -123,7 +140,7 @@ async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string): Promi
   return engine.read((view): AcquireOutcome => {
     const lease = view.lease(leaseId);
     if (lease?.state === 'waiting') return { kind: 'waiting', waiting: placeOf(view, lease, deps) };
-    if (lease !== undefined && lease.grantedAt !== null) return { kind: 'lease', lease };
+    if (lease !== undefined && lease.grantedAt !== null) return { kind: 'lease', lease, credentials: [] };
     return { kind: 'refusal', refusal: endedWaiting(lease) };
   });
 }

@@ -1,11 +1,14 @@
 import type { Principal } from '../auth/principal.js';
 import type { Explanation, MapProblem, RuleAbout, TaskPair } from '../domain/conflict-map/index.js';
+import type { Confirmation } from '../domain/credential.js';
 import type { AffectedLease, OnLiveConflict } from '../domain/decide/put-map.js';
+import type { RevokeCredentialsCommand } from '../domain/decide/revoke-credentials.js';
 import type { Allowance, WriteSetRequest } from '../domain/entry.js';
 import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
 import type { EndReason, Lease, LeaseState } from '../domain/lease.js';
 import type { Blocker, Refusal } from '../domain/refusal.js';
 import type { Run, RunState } from '../domain/run.js';
+import type { SigningKey } from '../domain/signing-keys.js';
 import type { Micros } from '../domain/time.js';
 import type { EventRecord, MapVersion, UnmatchedResource } from '../storage/store.js';
 
@@ -41,6 +44,62 @@ export interface AcquireInput extends WriteSetRequest {
   readonly idempotencyKey: string;
   readonly purpose: string;
   readonly requestId: string;
+  /** Targets to issue credentials for with the grant. */
+  readonly audiences: readonly string[];
+}
+
+/** A credential, as its run gets it. */
+export interface IssuedCredential {
+  /** A secret; never logged or stored. */
+  readonly token: string;
+  readonly jti: string;
+  readonly audience: string;
+  readonly expiresAt: Micros;
+  readonly expiresIn: Micros;
+  readonly tokenType: 'Bearer' | 'DPoP';
+  readonly boundTo: Confirmation | null;
+}
+
+/** What became of one audience: one of the two. */
+export interface AudienceCredential {
+  readonly audience: string;
+  readonly credential: IssuedCredential | null;
+  readonly refusal: Refusal | null;
+}
+
+export interface IssueCredentialInput {
+  readonly runId: string;
+  /** Null: without a lease, to propose only. */
+  readonly leaseId: string | null;
+  readonly audience: string;
+  /** Null: the certificate of the call, if it has one. */
+  readonly confirmation: Confirmation | null;
+  readonly requestId: string;
+}
+
+/** The members of RFC 7662. */
+export type Introspection =
+  | { readonly active: false }
+  | { readonly active: true; readonly claims: Readonly<Record<string, unknown>> };
+
+/** The public keys as they are published. */
+export interface PublishedKeys {
+  /** JSON of the JWK set (RFC 7517). */
+  readonly jwks: string;
+  readonly maxAge: Micros;
+  readonly issuer: string;
+}
+
+export interface CheckFenceInput {
+  /** Empty when a credential is given. */
+  readonly leaseId: string;
+  /** Presented in place of the lease id; absent or empty: none. */
+  readonly credential?: string;
+  /** The key that the presenter proved to have; absent: none. */
+  readonly presenter?: Confirmation | null;
+  readonly presenterRunId: string;
+  readonly writes: readonly ProtectedWrite[];
+  readonly requestId: string;
 }
 
 /** A waiting request, as told to its run. */
@@ -53,7 +112,7 @@ export interface WaitingPlace {
 }
 
 export type AcquireOutcome =
-  | { readonly kind: 'lease'; readonly lease: Lease }
+  | { readonly kind: 'lease'; readonly lease: Lease; readonly credentials: readonly AudienceCredential[] }
   | { readonly kind: 'waiting'; readonly waiting: WaitingPlace }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
@@ -181,10 +240,19 @@ export interface WritApi {
 
   findBlockers(context: CallContext, input: { resource: string }): Promise<At<FoundBlockers>>;
 
-  checkFence(
+  checkFence(context: CallContext, input: CheckFenceInput): Promise<At<FenceVerdict>>;
+
+  issueCredential(context: CallContext, input: IssueCredentialInput): Promise<At<AudienceCredential>>;
+  introspectCredential(context: CallContext, input: { token: string }): Promise<At<Introspection>>;
+  revokeCredential(
     context: CallContext,
-    input: { leaseId: string; presenterRunId: string; writes: readonly ProtectedWrite[]; requestId: string },
-  ): Promise<At<FenceVerdict>>;
+    input: { subject: RevokeCredentialsCommand['subject']; reason: string },
+  ): Promise<At<{ effectiveAt: Micros }>>;
+  /** Open to everybody: the keys are public. */
+  getKeys(): Promise<PublishedKeys>;
+  listSigningKeys(): Promise<readonly SigningKey[]>;
+  rotateSigningKey(context: CallContext, input: { reason: string; force: boolean }): Promise<readonly SigningKey[]>;
+  retireSigningKey(context: CallContext, input: { keyId: string; reason: string }): Promise<readonly SigningKey[]>;
 
   createRun(context: CallContext, input: CreateRunInput): Promise<At<RunView>>;
   getRun(context: CallContext, input: { runId: string }): Promise<At<RunView>>;

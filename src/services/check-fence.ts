@@ -1,29 +1,30 @@
-import { type CheckFacts, checkFence as decideCheck } from '../domain/check-fence.js';
+import { MAX_CREDENTIAL_BYTES } from '../auth/credentials.js';
+import { type CheckFacts, type CredentialView, checkFence as decideCheck } from '../domain/check-fence.js';
 import { type ConflictMap, kindOf, observes, resolveResource } from '../domain/conflict-map/index.js';
+import { type CredentialScope, credentialReason, scopeFor } from '../domain/credential.js';
 import type { View } from '../domain/decide/decision.js';
-import type { FenceVerdict, ProtectedWrite } from '../domain/fence.js';
+import type { FenceVerdict } from '../domain/fence.js';
 import type { Lease } from '../domain/lease.js';
+import { SECOND } from '../domain/time.js';
 import { monotonicMicros } from '../platform/clock.js';
-import type { At, CallContext } from './api.js';
+import type { At, CallContext, CheckFenceInput } from './api.js';
+import { grantsOf, presentedOf } from './credential-claims.js';
+import type { Verified } from './credentials.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
-export interface CheckInput {
-  readonly leaseId: string;
-  readonly presenterRunId: string;
-  readonly writes: readonly ProtectedWrite[];
-  readonly requestId: string;
-}
-
 /** CheckFence: linearizable, all writes of one request together; a denial is recorded after the answer (P3, P4, C10). */
-export async function checkFence(deps: Deps, context: CallContext, input: CheckInput): Promise<At<FenceVerdict>> {
+export async function checkFence(deps: Deps, context: CallContext, input: CheckFenceInput): Promise<At<FenceVerdict>> {
   const arrivedAt = monotonicMicros();
   checkFields(input);
   const engine = await engineOf(deps, context);
+  const presented = await readCredential(deps, context, input.credential ?? '');
   const { value, revision, now } = await engine.read((view) => {
-    const lease = view.lease(input.leaseId);
+    const leaseId = presented === null ? input.leaseId : leaseIdOf(presented);
+    const lease = leaseId === null ? undefined : view.lease(leaseId);
+    const credential = presented === null ? null : lookAt(deps, view, lease, presented, input);
     return {
-      verdict: verdict(deps, view, lease, context.principal.name, input),
+      verdict: verdict(deps, view, lease, credential, context.principal.name, input),
       // Of an unknown lease no run is known: a target must not be able to write into the history of any it names.
       runId: lease?.runId ?? '',
       map: view.state.map,
@@ -35,9 +36,16 @@ export async function checkFence(deps: Deps, context: CallContext, input: CheckI
   return { value: value.verdict, revision, now };
 }
 
-function checkFields(input: CheckInput): void {
+function checkFields(input: CheckFenceInput): void {
   const checks = new FieldChecks();
-  checks.printable('lease_id', input.leaseId, true);
+  const { credential = '', presenter = null } = input;
+  if ((credential === '') === (input.leaseId === ''))
+    checks.reject('lease_id', 'give exactly one of lease_id and credential');
+  checks.printable('lease_id', input.leaseId, false);
+  // What is larger still cannot have come in a header; up to there the verdict says so.
+  if (credential.length > 4 * MAX_CREDENTIAL_BYTES)
+    checks.reject('credential', `must be at most ${MAX_CREDENTIAL_BYTES} bytes`);
+  if (presenter !== null) checks.thumbprint('presenter', presenter.thumbprint);
   checks.printable('presenter_run_id', input.presenterRunId, false);
   if (input.writes.length < 1 || input.writes.length > 256) checks.reject('writes', 'must be 1 to 256');
   input.writes.forEach((write, index) => {
@@ -51,7 +59,44 @@ function checkFields(input: CheckInput): void {
   checks.done();
 }
 
-function verdict(deps: Deps, view: View, lease: Lease | undefined, target: string, input: CheckInput): FenceVerdict {
+/** The credential as the calling target may take it; null: none was presented. */
+async function readCredential(deps: Deps, context: CallContext, token: string): Promise<Verified | null> {
+  if (token === '') return null;
+  const verified = await deps.credentials.verify(token);
+  return verified.ok && verified.claims.aud !== context.principal.name
+    ? { ok: false, reason: 'wrong_audience' }
+    : verified;
+}
+
+const leaseIdOf = (presented: Verified): string | null => (presented.ok ? (presented.claims.lease_id ?? null) : null);
+
+/** What the credential is worth at this head and time, apart from its lease. */
+function lookAt(
+  deps: Deps,
+  view: View,
+  lease: Lease | undefined,
+  presented: Verified,
+  input: CheckFenceInput,
+): CredentialView {
+  if (!presented.ok) return { reason: presented.reason, grants: [], expiresAt: null };
+  const credential = presentedOf(presented.claims);
+  const { map, namespace, revocations } = view.state;
+  const { maxClockSkew } = deps;
+  const presenter = input.presenter ?? null;
+  const reason = credentialReason(credential, { namespace, now: view.now, maxClockSkew, revocations, presenter });
+  const scopeNow = (): CredentialScope =>
+    lease === undefined ? { grants: [], proposals: [] } : scopeFor(map, lease, presented.claims.aud);
+  return { reason, grants: grantsOf(presented.claims, scopeNow), expiresAt: credential.expiresAt * SECOND };
+}
+
+function verdict(
+  deps: Deps,
+  view: View,
+  lease: Lease | undefined,
+  credential: CredentialView | null,
+  target: string,
+  input: CheckFenceInput,
+): FenceVerdict {
   const { map } = view.state;
   const facts: CheckFacts = {
     now: view.now,
@@ -65,7 +110,8 @@ function verdict(deps: Deps, view: View, lease: Lease | undefined, target: strin
       return owners.length === 0 || owners.includes(target);
     },
   };
-  return decideCheck(facts, input);
+  const { presenterRunId, writes } = input;
+  return decideCheck(facts, { presenterRunId, writes, ...(credential === null ? {} : { credential }) });
 }
 
 function pathOf(map: ConflictMap, resource: string): string | null {
@@ -83,7 +129,7 @@ function recordDenials(
   deps: Deps,
   namespace: string,
   context: CallContext,
-  input: CheckInput,
+  input: CheckFenceInput,
   { verdict, runId, map }: Decided,
 ): void {
   const ids = requestIds(input.requestId, context.requestId);

@@ -9,6 +9,7 @@ import type { Metrics } from '../platform/metrics.js';
 import type { Store } from '../storage/store.js';
 import type { CallContext } from './api.js';
 import type { CheckpointSigner } from './checkpoint-signer.js';
+import type { Credentials } from './credentials.js';
 import type { DenialLog } from './denial-log.js';
 import { namespaceOf } from './fields.js';
 import type { FutureTokenAlarm } from './future-tokens.js';
@@ -30,6 +31,7 @@ export interface Deps {
    * is not meant for the caller. Null: no issuer is configured.
    */
   readonly verifyInitiator: ((token: string, caller: string) => Promise<string>) | null;
+  readonly credentials: Credentials;
 }
 
 /** The engine of the call's namespace. */

@@ -37,6 +37,11 @@ export class FieldChecks {
     if (!ID.test(value)) this.reject(field, 'must be 32 lower-case hexadecimal digits');
   }
 
+  /** SHA-256 in base64url: of a certificate, a JWK. */
+  thumbprint(field: string, value: string): void {
+    if (!THUMBPRINT.test(value)) this.reject(field, 'must be 43 base64url characters: a SHA-256');
+  }
+
   between(field: string, value: Micros, min: Micros, max: Micros): void {
     if (value < min || value > max) this.reject(field, `must be from ${min / SECOND} s to ${max / SECOND} s`);
   }
@@ -87,6 +92,7 @@ export class FieldChecks {
 const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/u;
 const PRINTABLE = /^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$/;
 const ID = /^[0-9a-f]{32}$/;
+const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/;
 const ACTION = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/;
 const MAX_PARAMETERS = 64;
 /** As conflict maps declare them. */

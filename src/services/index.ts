@@ -1,6 +1,8 @@
 import { join } from 'node:path';
 import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
+import { Fault } from '../domain/fault.js';
+import type { SigningKeyState } from '../domain/signing-keys.js';
 import { MILLISECOND, type Micros } from '../domain/time.js';
 import { Replica } from '../engine/replica.js';
 import { toFault } from '../engine/trouble.js';
@@ -17,17 +19,23 @@ import { checkFence } from './check-fence.js';
 import { fileCheckpointSigner } from './checkpoint-signer.js';
 import * as conflictMap from './conflict-map.js';
 import { createRun } from './create-run.js';
+import { Credentials } from './credentials.js';
 import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
 import { findBlockers } from './find-blockers.js';
 import { FutureTokenAlarm } from './future-tokens.js';
+import { introspectCredential } from './introspect-credential.js';
+import { issueCredential } from './issue-credential.js';
+import { KeyRing } from './key-ring.js';
 import { MapWorkshop } from './map-workshop.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
 import { getLease, listLeases } from './read-leases.js';
 import { getRun, listRuns } from './read-runs.js';
 import { releaseLease } from './release-lease.js';
 import { renewLeases } from './renew-leases.js';
+import { revokeCredential } from './revoke-credential.js';
 import { revokeLease } from './revoke-lease.js';
+import { getKeys, listSigningKeys, retireSigningKey, rotateSigningKey } from './signing-keys.js';
 import { stopRun, stopRuns } from './stop-runs.js';
 import { updateRunState } from './update-run-state.js';
 
@@ -42,6 +50,10 @@ export interface ServicesOptions {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly verifyInitiator?: Deps['verifyInitiator'];
+  /** `iss` of credentials. */
+  readonly issuer: string;
+  /** Encrypts the private parts of signing keys; null: none, and no credentials are issued. */
+  readonly keyEncryptionKey: Uint8Array | null;
 }
 
 export interface Services {
@@ -88,6 +100,22 @@ export function createServices(options: ServicesOptions): Services {
     log.error({ ...seen }, 'a check presented a token later than the database clock: forged, or history was lost'),
   );
   const workshop = new MapWorkshop();
+  const ring = new KeyRing({
+    store,
+    keyEncryptionKey: options.keyEncryptionKey,
+    schedule: { rotateAfter: config.keyRotationMicros, maxClockSkew: config.maxClockSkewMicros },
+    monotonicNow: monotonicMicros,
+    onChange: (changes, actor, reason) => {
+      const told = changes.map(({ keyId, state }) => ({ keyId, state }));
+      log.info({ changes: told, actor }, 'signing keys changed');
+      void recordKeyChange(replica, actor, told, reason).catch((error) =>
+        log.error({ err: error, changes: told, actor }, 'a change of signing keys could not be recorded in the log'),
+      );
+    },
+    onProblem: (message, error) =>
+      isCredentialsOff(error) ? log.info({ reason: error.message }, message) : log.error({ err: error }, message),
+  });
+  const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
   const deps: Deps = {
     replica,
     store,
@@ -99,13 +127,18 @@ export function createServices(options: ServicesOptions): Services {
     signer,
     workshop,
     verifyInitiator: options.verifyInitiator ?? null,
+    credentials,
   };
   metrics.gauges(() => replica.loaded().map(gaugesOf));
   return {
     api: apiOf(deps),
-    start: () => replica.start(),
+    async start() {
+      await replica.start();
+      await ring.start();
+    },
     async stop() {
       await workshop.close();
+      ring.stop();
       await denials.close();
       futureTokens.tell();
       await replica.stop();
@@ -115,6 +148,22 @@ export function createServices(options: ServicesOptions): Services {
       return { ready: reasons.length === 0, reasons };
     },
   };
+}
+
+/** Without a key-encryption key: a setting, and no trouble. */
+function isCredentialsOff(error: unknown): error is Fault {
+  return error instanceof Fault && error.reason === 'CREDENTIALS_OFF';
+}
+
+/** In the default namespace: the keys are the whole installation's. */
+async function recordKeyChange(
+  replica: Replica,
+  actor: string,
+  changes: readonly { readonly keyId: string; readonly state: SigningKeyState }[],
+  reason: string,
+): Promise<void> {
+  const engine = await replica.open('default');
+  await engine.submit(actor, (decision) => decision.emit({ kind: 'signing_keys_changed', changes, reason }));
 }
 
 /** What an acknowledged event says to the counters. */
@@ -156,6 +205,13 @@ function apiOf(deps: Deps): WritApi {
     previewWriteSet: bound(previewWriteSet),
     findBlockers: bound(findBlockers),
     checkFence: bound(checkFence),
+    issueCredential: bound(issueCredential),
+    introspectCredential: bound(introspectCredential),
+    revokeCredential: bound(revokeCredential),
+    getKeys: () => getKeys(deps).catch(rethrowAsFault),
+    listSigningKeys: () => listSigningKeys(deps).catch(rethrowAsFault),
+    rotateSigningKey: bound(rotateSigningKey),
+    retireSigningKey: bound(retireSigningKey),
     createRun: bound(createRun),
     getRun: bound(getRun),
     listRuns: bound(listRuns),

@@ -1,7 +1,9 @@
+import type { Revocation } from '../domain/credential.js';
 import type { DatabaseIdentity } from '../domain/event.js';
 import type { KeyBinding } from '../domain/key-binding.js';
 import type { Lease } from '../domain/lease.js';
 import type { Run } from '../domain/run.js';
+import type { SigningKey } from '../domain/signing-keys.js';
 import type { Micros } from '../domain/time.js';
 
 export type { DatabaseIdentity };
@@ -86,6 +88,7 @@ export interface AppendBatch {
   readonly runs: readonly Run[];
   readonly keys: readonly KeyBinding[];
   readonly unmatched: readonly UnmatchedResource[];
+  readonly revocations: readonly Revocation[];
   readonly mapVersion: MapVersion | null;
   /** Keys that were decided as never used before, whether the batch binds them or not; the statement proves it (P6). */
   readonly newKeys: readonly { readonly scope: string; readonly key: string }[];
@@ -117,6 +120,8 @@ export interface Snapshot {
   readonly runs: readonly Run[];
   readonly mapVersion: MapVersion | null;
   readonly unmatched: readonly UnmatchedResource[];
+  /** Those that still matter. */
+  readonly revocations: readonly Revocation[];
   /** The identity last recorded by a `database_identified` event; null: none yet. */
   readonly recordedIdentity: DatabaseIdentity | null;
 }
@@ -207,8 +212,20 @@ export interface Store {
   listMapVersions(namespace: string, below: number | null, limit: number): Promise<MapVersion[]>;
   /** One row per replica, outside the log; returns the commit's clock. A heartbeat older than 2 s means: deny. */
   heartbeat(replicaId: string): Promise<Heartbeat>;
-  /** Removes leases, keys and runs of runs that ended before `before`, at most `limit` runs; returns how many. */
+  /**
+   * Removes leases, keys and runs of runs that ended before `before`, at most `limit` runs, and revocations that do not
+   * matter any more; returns how many runs.
+   */
   purge(namespace: string, before: Micros, limit: number): Promise<number>;
+  /** The signing keys of the installation, and the clock they were read at. */
+  readSigningKeys(): Promise<{ readonly now: Micros; readonly keys: readonly SigningKey[] }>;
+  /**
+   * Hands keys and clock to `decide` while nobody else can change them, writes what it returns, and returns that. Keys
+   * that retired long ago are forgotten: the set stays bounded.
+   */
+  changeSigningKeys(
+    decide: (keys: readonly SigningKey[], now: Micros) => readonly SigningKey[],
+  ): Promise<readonly SigningKey[]>;
   /** Calls back when another replica may have appended to a namespace: a hint, never relied on (P11). */
   onAppended(listener: (namespace: string) => void): () => void;
   close(): Promise<void>;

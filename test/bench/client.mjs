@@ -10,17 +10,17 @@ import { Client, credentials, Metadata } from '@grpc/grpc-js';
 
 /**
  * The generated code of the build that is measured.
- * @typedef {{ lease: any, fence: any, run: any, map: any, types: any }} Gen
+ * @typedef {{ lease: any, fence: any, credential: any, run: any, map: any, types: any }} Gen
  */
 
 /** @param {string} dist @returns {Promise<Gen>} */
 export async function loadGenerated(dist) {
   const load = (/** @type {string} */ name) =>
     import(pathToFileURL(join(dist, 'gen', 'writ', 'v1', `${name}.js`)).href);
-  const [lease, fence, run, map, types] = await Promise.all(
-    ['lease_service', 'fence_service', 'run_service', 'conflict_map_service', 'types'].map(load),
+  const [lease, fence, credential, run, map, types] = await Promise.all(
+    ['lease_service', 'fence_service', 'credential_service', 'run_service', 'conflict_map_service', 'types'].map(load),
   );
-  return { lease, fence, run, map, types };
+  return { lease, fence, credential, run, map, types };
 }
 
 /**
@@ -45,6 +45,7 @@ export function connect(gen, endpoint, tokens) {
   const release = call(leases.releaseLease, as('runner'));
   const renew = call(leases.renewLeases, as('runner'));
   const check = call(gen.fence.FenceServiceService.checkFence, as('target'));
+  const issue = call(gen.credential.CredentialServiceService.issueCredential, as('runner'));
   const createRun = call(gen.run.RunServiceService.createRun, as('runner'));
   const updateRun = call(gen.run.RunServiceService.updateRunState, as('runner'));
   const getLease = call(leases.getLease, as('operator'));
@@ -132,6 +133,21 @@ export function connect(gen, endpoint, tokens) {
     async check(/** @type {any} */ request) {
       const { allowed, results } = await check(request);
       if (!allowed) throw new Error(`denied: ${results.find((/** @type {any} */ r) => !r.allowed)?.message}`);
+    },
+
+    /** A credential for the target. @param {Held & { runId: string }} held @returns {Promise<string>} */
+    async issue({ runId, leaseId }) {
+      const { outcome } = await issue(
+        gen.credential.IssueCredentialRequest.fromPartial({ runId, leaseId, audience: 'target' }),
+      );
+      if (outcome?.$case !== 'credential') throw new Error(`not issued: ${outcome?.value?.message}`);
+      return outcome.value.token;
+    },
+
+    /** A check by a credential in place of the lease id. @param {{ held: Held, token: string }} presented */
+    async checkBy({ held, token }) {
+      const writes = [{ resource: held.resources[0], action: 'set' }];
+      await this.check(gen.fence.CheckFenceRequest.fromPartial({ credential: token, writes }));
     },
 
     /** @param {string} leaseId */

@@ -13,6 +13,7 @@ import { measurePeers } from './peers.mjs';
 import { tableOf, textOf, writeJson } from './report.mjs';
 import { Resources } from './resources.mjs';
 import { checks } from './rows/checks.mjs';
+import { credentials } from './rows/credentials.mjs';
 import { cycles } from './rows/cycles.mjs';
 import { growth } from './rows/growth.mjs';
 import { memory } from './rows/memory.mjs';
@@ -25,7 +26,7 @@ import { steady } from './rows/steady.mjs';
 /** @import { Row } from './report.mjs' */
 
 /** In this order: the largest crowd is made once, and its memory read before anything else is done with it. */
-const ROWS = { cycles, checks, renewals, memory, growth, restart, steady };
+const ROWS = { cycles, checks, credentials, renewals, memory, growth, restart, steady };
 
 /** After it the crowds are not needed. */
 const LAST_OF_CROWDS = 'restart';

@@ -24,7 +24,9 @@ function whatIsMissing(): string {
   }
 }
 
-const SERVICES = ['Audit', 'ConflictMap', 'Fence', 'Lease', 'Namespace', 'Run'].map((name) => `writ.v1.${name}Service`);
+const SERVICES = ['Audit', 'ConflictMap', 'Credential', 'Fence', 'Lease', 'Namespace', 'Run'].map(
+  (name) => `writ.v1.${name}Service`,
+);
 
 describe(missing === '' ? 'a stock Python client' : `a stock Python client (skipped: ${missing})`, () => {
   it.skipIf(missing !== '')('finds the contract by reflection, acquires, checks and releases', async () => {

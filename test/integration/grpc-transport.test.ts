@@ -175,6 +175,7 @@ describe('a call', () => {
       idempotencyKey: 'k',
       purpose: 'promote',
       requestId: '',
+      audiences: [],
     });
     expect(seen?.context).toMatchObject({ namespace: 'team-a', requestId: 'mine', deadlineMs: null });
     expect(seen?.context.principal).toEqual({ name: 'runner', roles: new Set(['runner']) });
@@ -211,7 +212,7 @@ describe('a call', () => {
     const client = connect(FenceServiceClient);
     const write = { resource: 'r', action: 'a', observedVersion: undefined };
     const writes = [1_764_428_400_123_456n, 2n ** 64n - 1n].map((fencingToken) => ({ ...write, fencingToken }));
-    const request = { namespace: '', leaseId: 'l', presenterRunId: '', writes, requestId: '' };
+    const request = { namespace: '', leaseId: 'l', presenterRunId: '', writes, requestId: '', credential: '' };
     const answer = await call(client, client.checkFence, request, as('target'));
     expect(tokens).toEqual([1_764_428_400_123_456, Number.POSITIVE_INFINITY]);
     expect(answer).toMatchObject({ allowed: false, logRevision: 7n, validFor: undefined });

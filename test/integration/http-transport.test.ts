@@ -5,23 +5,39 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
+import type { CallContext } from '../../src/services/api.js';
 import { HttpServer, type Readiness } from '../../src/transports/http/server.js';
+import { createRateLimiter } from '../../src/transports/rate-limit.js';
 
 const AUTHENTICATOR = createAuthenticator([
   { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
   { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
 ]);
 
+const API = {
+  getKeys: async () => ({ jwks: '{"keys":[]}', maxAge: 300_000_000, issuer: 'https://writ.test' }),
+  introspectCredential: async (context: CallContext, { token }: { token: string }) => ({
+    value:
+      token === 'good'
+        ? ({ active: true, claims: { sub: context.principal.name } } as const)
+        : ({ active: false } as const),
+    revision: 1,
+    now: 0,
+  }),
+};
+
 let server: HttpServer;
 let readiness: Readiness;
 
-async function start(): Promise<string> {
+async function start(callsPerSecond = 0): Promise<string> {
   readiness = { ready: true, reasons: [] };
   const metrics = createMetrics();
   metrics.granted('default', 3);
   server = new HttpServer({
     ready: () => readiness,
+    api: () => API,
     authenticator: AUTHENTICATOR,
+    rateLimiter: createRateLimiter(callsPerSecond),
     metrics,
     log: createLogger('silent'),
   });
@@ -65,6 +81,46 @@ describe('the HTTP server', () => {
     expect(await metrics.text()).toContain('writ_leases_granted_total{namespace="default"} 3');
   });
 
+  it('serves the public keys to everybody, to be kept for a while', async () => {
+    const answer = await fetch(`${await start()}/.well-known/jwks.json`);
+    expect(answer.status).toBe(200);
+    expect(answer.headers.get('cache-control')).toBe('public, max-age=300');
+    expect(answer.headers.get('content-type')).toBe('application/jwk-set+json');
+    expect(await answer.json()).toEqual({ keys: [] });
+  });
+
+  it('introspects by form, for callers it knows (RFC 7662)', async () => {
+    const url = `${await start()}/oauth2/introspect`;
+    const post = (body: string, headers: Record<string, string> = {}) =>
+      fetch(url, {
+        method: 'POST',
+        body,
+        headers: {
+          'content-type': 'application/x-www-form-urlencoded',
+          authorization: 'Bearer token-runner',
+          ...headers,
+        },
+      });
+    const active = await post('token=good');
+    expect(active.headers.get('cache-control')).toBe('no-store');
+    expect(await active.json()).toEqual({ active: true, sub: 'runner' });
+    expect(await (await post('token=bad')).json()).toEqual({ active: false });
+    expect((await post('token=good', { authorization: '' })).status).toBe(401);
+    expect((await fetch(url)).headers.get('allow')).toBe('POST');
+  });
+
+  it('holds each principal to its rate', async () => {
+    const url = `${await start(1)}/oauth2/introspect`;
+    const headers = { 'content-type': 'application/x-www-form-urlencoded', authorization: 'Bearer token-runner' };
+    const answers = await Promise.all(
+      Array.from({ length: 5 }, () => fetch(url, { method: 'POST', body: 'token=good', headers })),
+    );
+    const limited = answers.find(({ status }) => status === 429);
+    expect(answers.some(({ status }) => status === 200)).toBe(true);
+    expect(limited?.headers.get('retry-after')).toBe('1');
+    expect(await problemOf(limited as Response)).toMatchObject({ reason: 'RATE_LIMITED' });
+  });
+
   it('answers everything else with a problem', async () => {
     const url = await start();
     expect(await problemOf(await fetch(`${url}/v1/nothing`))).toMatchObject({ status: 404, reason: 'NOT_FOUND' });
@@ -103,7 +159,9 @@ describe('the HTTP server', () => {
     const { port } = other.address() as AddressInfo;
     const second = new HttpServer({
       ready: () => readiness,
+      api: () => API,
       authenticator: AUTHENTICATOR,
+      rateLimiter: createRateLimiter(0),
       metrics: createMetrics(),
       log: createLogger('silent'),
     });

@@ -585,6 +585,7 @@ function projectionTests(use: Use): void {
         requestedTtl: 5 * SECOND,
         progressMarker: 'step 3',
         claimBy: SAMPLE_TIME + 10 * SECOND,
+        credentialsUntil: SAMPLE_TIME + 40 * SECOND,
         progressWindow: null,
         purpose: 'ü \n "',
       });
@@ -905,6 +906,21 @@ function upkeepTests(use: Use): void {
       expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(0);
       expect((await store.loadRuns(namespace, ['run-1'])).records).toEqual(runs);
       expect((await store.loadKeys(namespace, keys)).records.map((binding) => binding.key)).toEqual(['new']);
+    }),
+  );
+
+  it(
+    'keeps revocations while they matter, each by its last one, and drops those that do not',
+    use(async ({ store }) => {
+      const { now } = await store.readGate('default');
+      const dead = { subject: 'jti:dead', revokedAt: now - 200 * SECOND, until: now - 140 * SECOND } as const;
+      const live = { subject: 'lease:live', revokedAt: now, until: now + 60 * SECOND } as const;
+      const [namespace, head] = await createNamespace(store, { revocations: [dead, live] });
+      const again = { ...live, revokedAt: now + 1, until: now + 61 * SECOND };
+      await append(store, sampleBatch(namespace, head, { revocations: [again] }));
+      expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
+      await store.purge(namespace, SAMPLE_TIME, 10);
+      expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
     }),
   );
 }

@@ -29,7 +29,13 @@ export interface TestReplicaOptions {
   readonly wrap?: (store: Store) => Store;
   readonly dataDir?: string;
   readonly prepared?: boolean;
+  /** Encrypts signing keys; the same for replicas of one installation. Default: one for all; null: credentials are off. */
+  readonly keyEncryptionKey?: Uint8Array | null;
 }
+
+/** `iss` of every replica here. */
+export const ISSUER = 'https://writ.test';
+export const KEY_ENCRYPTION_KEY = new Uint8Array(32).fill(7);
 
 export async function startReplica(options: TestReplicaOptions): Promise<TestReplica> {
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-replica-'));
@@ -38,7 +44,15 @@ export async function startReplica(options: TestReplicaOptions): Promise<TestRep
   await migrate(options.url, { log: () => undefined });
   const own = createPostgresStore({ url: options.url, maxConnections: 5, prepared: options.prepared ?? true });
   const store = options.wrap?.(own) ?? own;
-  const services = createServices({ store, replicaId: `test-${Math.random()}`, config, log, metrics: createMetrics() });
+  const services = createServices({
+    store,
+    replicaId: `test-${Math.random()}`,
+    config,
+    log,
+    metrics: createMetrics(),
+    issuer: ISSUER,
+    keyEncryptionKey: options.keyEncryptionKey === undefined ? KEY_ENCRYPTION_KEY : options.keyEncryptionKey,
+  });
   await services.start();
   return {
     api: services.api,
@@ -105,6 +119,7 @@ export function acquireInput(
     idempotencyKey: freshKey(),
     purpose: '',
     requestId: '',
+    audiences: [],
     ...more,
   };
 }

@@ -499,6 +499,7 @@ export function digestOf(state: State): string {
     runs: runs.map(ordered).sort(),
     leases: live.map(ordered).sort(),
     unmatched: [...state.unmatched.values()].map(ordered).sort(),
+    revocations: [...state.revocations.values()].map(ordered).sort(),
     held: locksIn(state.held),
     queued: locksIn(state.queued),
     leasesOfRun: [...holders.keys()]

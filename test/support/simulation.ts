@@ -1,6 +1,13 @@
 import { checkFence } from '../../src/domain/check-fence.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
+import {
+  CREDENTIAL_LIFE,
+  CREDENTIAL_TOLERANCE,
+  credentialReason,
+  type NewCredential,
+  type Revocation,
+} from '../../src/domain/credential.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
 import {
   DEFAULT_BOUNDS,
@@ -9,10 +16,12 @@ import {
   NOTHING_LOADED,
   View,
 } from '../../src/domain/decide/decision.js';
+import { decideIssueCredentials } from '../../src/domain/decide/issue-credentials.js';
 import { decidePutMap, type OnLiveConflict } from '../../src/domain/decide/put-map.js';
 import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke } from '../../src/domain/decide/release.js';
 import { decideRenew } from '../../src/domain/decide/renew.js';
+import { decideRevokeCredentials } from '../../src/domain/decide/revoke-credentials.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
 import { type Attachment, decideAttach, decideSweep } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
@@ -21,7 +30,7 @@ import { Fault } from '../../src/domain/fault.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
 import type { KeyBinding } from '../../src/domain/key-binding.js';
-import type { Lease } from '../../src/domain/lease.js';
+import { endsAt, type Lease } from '../../src/domain/lease.js';
 import { INCOMPATIBLE } from '../../src/domain/modes.js';
 import type { RefusalKind } from '../../src/domain/refusal.js';
 import type { Run } from '../../src/domain/run.js';
@@ -186,6 +195,7 @@ class SimDatabase {
   readonly runs = new Map<string, Run>();
   readonly keys = new Map<string, KeyBinding>();
   readonly unmatched = new Map<string, UnmatchedResource>();
+  readonly revocations = new Map<string, Revocation>();
   mapVersion: MapVersion | null = null;
   readonly batches = new Set<string>();
 
@@ -221,6 +231,7 @@ class SimDatabase {
     for (const run of batch.runs) this.runs.set(run.runId, run);
     for (const binding of batch.keys) this.keys.set(bindingId(binding.scope, binding.key), binding);
     for (const seen of batch.unmatched) this.unmatched.set(seen.resource, seen);
+    for (const revocation of batch.revocations) this.revocations.set(revocation.subject, revocation);
     if (batch.mapVersion !== null) this.mapVersion = batch.mapVersion;
     return { outcome: 'appended', gate };
   }
@@ -232,6 +243,7 @@ class SimDatabase {
       runs: [...this.runs.values()].filter((run) => run.endedAt === null),
       mapVersion: this.mapVersion,
       unmatched: [...this.unmatched.values()],
+      revocations: [...this.revocations.values()],
       recordedIdentity: null,
     };
   }
@@ -252,6 +264,8 @@ interface BatchUnderway {
 /** A fence check on its way. */
 interface Check {
   readonly leaseId: string;
+  /** Presented in place of the lease id. */
+  readonly credential: NewCredential | null;
   readonly presenterRunId: string;
   readonly writes: readonly ProtectedWrite[];
   readonly startedAt: number;
@@ -504,8 +518,22 @@ function verdictOf(view: View, check: Check): FenceVerdict {
       observes: (resource) => observes(map, resource),
       ownedByCaller: () => true,
     },
-    check,
+    {
+      presenterRunId: check.presenterRunId,
+      writes: check.writes,
+      ...(check.credential === null ? {} : { credential: credentialView(view, check.credential) }),
+    },
   );
+}
+
+function credentialView(view: View, credential: NewCredential) {
+  const { revocations, namespace } = view.state;
+  const facts = { namespace, now: view.now, maxClockSkew: MAX_SKEW, revocations, presenter: null };
+  return {
+    reason: credentialReason({ ...credential, namespace: NAMESPACE }, facts),
+    grants: credential.scope.grants,
+    expiresAt: credential.expiresAt * SECOND,
+  };
 }
 
 /** The replica was killed while the call was with it: nobody knows what came of it. */
@@ -526,6 +554,7 @@ interface Worker {
   readonly asked: Asked[];
   /** Leases it was told of. */
   readonly told: Map<string, Lease>;
+  readonly credentials: NewCredential[];
   made: boolean;
 }
 
@@ -545,6 +574,8 @@ export class Simulation {
   private readonly workers: Worker[] = [];
   /** Leases of which an end was answered, and when. */
   private readonly ends = new Map<string, number>();
+  /** Credentials of which the revocation was answered, and when. */
+  private readonly revoked = new Map<string, number>();
   private steps = 0;
   private made = 0;
   private draw = new Draw(0);
@@ -651,7 +682,10 @@ export class Simulation {
   private evolveReference(batch: AppendBatch): void {
     for (const record of batch.events) {
       this.count(record.kind);
-      evolve(this.reference, decodeEvent(record), record.revision);
+      const event = decodeEvent(record);
+      if (event.body.kind === 'credentials_issued')
+        this.issuedRightly(this.reference.leases.get(event.leaseId), event.body.expiresAt);
+      evolve(this.reference, event, record.revision);
     }
     this.digests[this.reference.revision] = digestOf(this.reference);
     this.consistent();
@@ -663,6 +697,18 @@ export class Simulation {
       const same = ordered(row) === ordered(this.reference.runs.get(row.runId));
       expectPromise(same, `P7: the row of run ${row.runId} is not what its events say`);
     }
+  }
+
+  /** P10: the lease was live on the database clock, and outlives its credential by what clocks may differ. */
+  private issuedRightly(lease: Lease | undefined, expiresAt: Micros): void {
+    const { now } = this.database;
+    expectPromise(
+      lease?.state === 'active' && endsAt(lease) > now,
+      'P10: a credential was issued for a lease that is over',
+    );
+    const latest = Math.min(now + CREDENTIAL_LIFE, endsAt(lease) - CREDENTIAL_TOLERANCE);
+    expectPromise(expiresAt <= latest, `P10: a credential of ${lease.leaseId} could outlive it`);
+    expectPromise(expiresAt > now, 'P10: a credential was dead when it was issued');
   }
 
   /** The lock tables are those of the live leases, and nobody waits whom nothing keeps waiting. */
@@ -892,8 +938,10 @@ export class Simulation {
     if (worker === undefined || what >= 97) {
       if (working.length < 5) this.createRun((5 + this.draw.int(90)) * SECOND);
     } else if (what < 45) this.acquire(worker, replica);
-    else if (what < 58) this.renew(worker, replica);
-    else if (what < 68) this.release(worker, replica);
+    else if (what < 56) this.renew(worker, replica);
+    else if (what < 65) this.release(worker, replica);
+    else if (what < 74) this.issue(worker, replica);
+    else if (what < 76) this.revokeCredentials(worker, replica);
     else if (what < 90) this.check(worker, replica);
     else if (what < 92) this.revoke(replica);
     else if (what < 93) this.stop(worker, this.draw.chance(50), replica);
@@ -907,6 +955,7 @@ export class Simulation {
       principal: `p${this.workers.length}`,
       asked: [],
       told: new Map(),
+      credentials: [],
       made: false,
     };
     const authorityEndsAt = this.database.now + authority;
@@ -1113,6 +1162,68 @@ export class Simulation {
     );
   }
 
+  private issue(worker: Worker, replica: SimReplica): void {
+    const live = [...worker.told.values()].filter(({ expiresAt }) => (expiresAt ?? 0) > this.database.now);
+    const lease = this.draw.chance(80) ? this.draw.pick(live) : this.someLease(worker);
+    if (lease === undefined) return;
+    const command = {
+      principal: worker.principal,
+      runId: worker.runId,
+      leaseId: lease.leaseId,
+      wanted: [{ audience: 'target', jti: this.fresh('jti') }],
+      boundTo: null,
+      // With more there would be hardly any credentials: leases are short here.
+      maxClockSkew: 0,
+      requestIds: [],
+    };
+    replica.submit(
+      this.command(worker.principal, (decision) => decideIssueCredentials(decision, command), {
+        answered: ([decided]) => {
+          if (decided?.kind === 'credential') worker.credentials.push(decided.credential);
+          this.count(decided?.kind === 'refusal' ? `credential ${decided.refusal.kind}` : 'credential');
+        },
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  /** Mostly one that has not expired. */
+  private someCredential(worker: Worker): NewCredential | undefined {
+    const live = worker.credentials.filter(({ expiresAt }) => expiresAt * SECOND > this.database.now);
+    return this.draw.pick(live.length > 0 && this.draw.chance(90) ? live : worker.credentials.slice(-2));
+  }
+
+  /** Of what the worker was given before it asks for it, nothing counts once that is answered. */
+  private revokeCredentials(worker: Worker, replica: SimReplica): void {
+    const credential = this.someCredential(worker);
+    if (credential === undefined) return;
+    const { jti, runId } = credential;
+    const leaseId = credential.leaseId ?? '';
+    const subject =
+      this.draw.pick([
+        { kind: 'jti', jti },
+        { kind: 'lease', leaseId },
+        { kind: 'run', runId },
+      ] as const) ?? ({ kind: 'run', runId } as const);
+    const out = worker.credentials.filter(
+      (one) => subject.kind === 'run' || one.jti === jti || (subject.kind === 'lease' && one.leaseId === leaseId),
+    );
+    replica.submit(
+      this.command(
+        'operator',
+        (decision) => decideRevokeCredentials(decision, { principal: null, subject, reason: 'sim', requestIds: [] }),
+        {
+          answered: () => {
+            this.count('credentials revoked');
+            for (const one of out) if (!this.revoked.has(one.jti)) this.revoked.set(one.jti, this.steps);
+            this.checkByCredential(worker, credential, this.draw.pick(this.replicas) ?? replica);
+          },
+          failed: () => undefined,
+        },
+      ),
+    );
+  }
+
   private stop(worker: Worker, asOperator: boolean, replica: SimReplica = this.replicas[0] as SimReplica): void {
     const { runId } = worker;
     const command = { principal: asOperator ? null : worker.principal, runId, reason: 'sim', requestIds: [] };
@@ -1176,6 +1287,11 @@ export class Simulation {
   // ---------------------------------------------------------------------------------------------------- checks
 
   private check(worker: Worker, replica: SimReplica): void {
+    const credential = this.draw.chance(50) ? this.someCredential(worker) : undefined;
+    if (credential !== undefined) {
+      this.checkByCredential(worker, credential, replica);
+      return;
+    }
     const lease = this.someLease(worker);
     if (lease === undefined) return;
     const entry = this.draw.pick(lease.entries.filter((candidate) => candidate.access === 'write')) ?? lease.entries[0];
@@ -1190,6 +1306,7 @@ export class Simulation {
     };
     replica.checks.push({
       leaseId: lease.leaseId,
+      credential: null,
       presenterRunId: presenter.runId,
       writes: [write],
       startedAt: this.steps,
@@ -1197,6 +1314,44 @@ export class Simulation {
       live: false,
       lease: undefined,
     });
+  }
+
+  private checkByCredential(worker: Worker, credential: NewCredential, replica: SimReplica): void {
+    const grant = this.draw.pick(credential.scope.grants);
+    const resource = this.draw.pick(grant?.resources ?? []);
+    if (grant === undefined || resource === undefined) return;
+    const write: ProtectedWrite = {
+      resource,
+      action: grant.actions[0] ?? '',
+      token: grant.token,
+      observedVersion: '1',
+    };
+    replica.checks.push({
+      leaseId: credential.leaseId ?? '',
+      credential,
+      presenterRunId: worker.runId,
+      writes: [write],
+      startedAt: this.steps,
+      gate: null,
+      live: false,
+      lease: undefined,
+    });
+  }
+
+  /** What is said of the credential itself is true. */
+  private credentialChecked({ credential, gate, startedAt }: Check, reason: string): void {
+    if (credential === null || gate === null) return;
+    const end = credential.expiresAt * SECOND;
+    // Later events than the gate saw may be known by the time of the answer.
+    if (reason === 'credential_expired')
+      expectPromise(
+        end <= Math.max(this.database.now, this.reference.time),
+        'P8: a credential was denied as expired before its end',
+      );
+    if (reason !== 'ok') return;
+    expectPromise(end > gate.now, 'P10: a credential was allowed past its end');
+    const revoked = this.revoked.get(credential.jti) ?? Number.POSITIVE_INFINITY;
+    expectPromise(revoked >= startedAt, 'P3: a credential was allowed after its revocation had been answered');
   }
 
   private moveChecks(): void {
@@ -1222,6 +1377,8 @@ export class Simulation {
     const [result] = verdict.results;
     if (write === undefined || result === undefined) throw new Error('one write, one verdict');
     this.count(`check ${result.reason}`);
+    this.credentialChecked(check, result.reason);
+    if (/^credential_/.test(result.reason)) return;
     const { leaseId, presenterRunId } = check;
     const enforced = result.reason === 'ok';
     if (!enforced && result.allowed) {

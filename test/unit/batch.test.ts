@@ -519,6 +519,7 @@ describe('a replica that follows and one that decides (P7)', () => {
         createdAt: START,
       },
       unmatched: [],
+      revocations: [],
       recordedIdentity: IDENTITY,
     };
     const loaded = new ReplicaState('test', snapshot);

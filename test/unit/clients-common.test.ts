@@ -82,7 +82,7 @@ describe('a call', () => {
     const keys: string[] = [];
     const flaky: Handler = (request: AcquireWriteSetRequest) => {
       keys.push(request.idempotencyKey);
-      return keys.length < 3 ? unavailable : { outcome: undefined, logRevision: 7n };
+      return keys.length < 3 ? unavailable : { outcome: undefined, logRevision: 7n, credentials: [] };
     };
     const client = await coordinator({ acquireWriteSet: flaky as Handler });
     expect(await client.lease.acquireWriteSet({ runId: 'r' })).toMatchObject({ logRevision: 7n });

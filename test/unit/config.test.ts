@@ -29,6 +29,10 @@ describe('readConfig', () => {
       shutdownDeadlineMs: 10_000,
       checkpointKeyFile: null,
       purgeAfterMicros: 86_400_000_000,
+      issuer: null,
+      keyEncryptionKey: null,
+      keyEncryptionKeyFile: null,
+      keyRotationMicros: 30 * 86_400_000_000,
       limits: {
         maxEntries: 256,
         maxLocks: 4096,

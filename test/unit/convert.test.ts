@@ -179,6 +179,7 @@ const LEASE: Lease = {
   progressMarker: null,
   progressAt: null,
   claimBy: null,
+  credentialsUntil: null,
   waiting: null,
   endReason: null,
   endedAt: null,

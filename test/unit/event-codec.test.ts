@@ -69,6 +69,7 @@ const lease: fc.Arbitrary<Lease> = fc.record({
   progressMarker: optional(text),
   progressAt: optional(time),
   claimBy: optional(time),
+  credentialsUntil: optional(time),
   waiting: optional(
     fc.record({
       queuedAt: time,
@@ -179,6 +180,26 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     message: text,
     purpose: text,
     blockers: texts,
+  }),
+  credentials_issued: fc.record({
+    credentials: fc.array(fc.record({ audience: text, jti: text }), { maxLength: 3 }),
+    expiresAt: time,
+    boundTo: optional(fc.record({ kind: fc.constantFrom('x5t#S256', 'jkt'), thumbprint: text })),
+  }),
+  credentials_refused: fc.record({
+    refusals: fc.array(
+      fc.record({ audience: text, refusal: fc.constantFrom('too_short', 'audience_not_allowed'), message: text }),
+      { maxLength: 3 },
+    ),
+  }),
+  credentials_revoked: fc.record({
+    subject: text.map((id) => `lease:${id}` as const),
+    until: time,
+    reason: text,
+  }),
+  signing_keys_changed: fc.record({
+    changes: fc.array(fc.record({ keyId: text, state: fc.constantFrom('next', 'current') }), { maxLength: 3 }),
+    reason: text,
   }),
   checks_denied: fc.record({
     denials: fc.array(

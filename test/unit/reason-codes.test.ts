@@ -92,6 +92,7 @@ const ENUM_SECTIONS: Readonly<Record<string, string>> = {
   RunState: 'Run states',
   LeaseState: 'Lease states',
   ReleaseOutcome: 'Release outcomes',
+  SigningKeyState: 'Signing key states',
 };
 
 /** What a request says, rather than why something is so. */

@@ -4,12 +4,13 @@ import { authorize, type Method, rolesFor, seesOtherRuns } from '../../src/auth/
 import { Fault } from '../../src/domain/fault.js';
 import * as audit from '../../src/gen/writ/v1/audit_service.js';
 import * as conflictMap from '../../src/gen/writ/v1/conflict_map_service.js';
+import * as credential from '../../src/gen/writ/v1/credential_service.js';
 import * as fence from '../../src/gen/writ/v1/fence_service.js';
 import * as lease from '../../src/gen/writ/v1/lease_service.js';
 import * as namespace from '../../src/gen/writ/v1/namespace_service.js';
 import * as run from '../../src/gen/writ/v1/run_service.js';
 
-const GENERATED = [audit, conflictMap, fence, lease, namespace, run];
+const GENERATED = [audit, conflictMap, credential, fence, lease, namespace, run];
 
 /** Every RPC of the contract, as `Service/Method`. */
 const METHODS = GENERATED.flatMap((module) => Object.entries(module))

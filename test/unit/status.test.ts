@@ -3,8 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { Fault, type FaultClass, invalidArgument } from '../../src/domain/fault.js';
 import { BadRequest, ErrorInfo, RetryInfo } from '../../src/gen/google/rpc/error_details.js';
 import { Status } from '../../src/gen/google/rpc/status.js';
-import { createRateLimiter } from '../../src/transports/grpc/rate-limit.js';
 import { toWireStatus, type WireStatus } from '../../src/transports/grpc/status.js';
+import { createRateLimiter } from '../../src/transports/rate-limit.js';
 
 function detailsOf(wire: WireStatus) {
   const [bytes] = wire.metadata.get('grpc-status-details-bin');

@@ -45,6 +45,22 @@ describe('checkFence', () => {
     });
   });
 
+  it('asks by a credential, with the key that its presenter proved to have', async () => {
+    const { client, asked } = answering(async () => CheckFenceResponse.fromPartial({ allowed: true, results: [OK] }));
+    const writes = [{ resource: 'a', action: 'w' }];
+    await checkFence(client, { credential: 'e.y.J', presenter: { jkt: 'k' }, writes });
+    await checkFence(client, { credential: 'e.y.J', presenter: { x5tS256: 'c' }, writes });
+    expect(asked).toMatchObject([
+      {
+        leaseId: '',
+        credential: 'e.y.J',
+        presenter: { key: { $case: 'jkt', value: 'k' } },
+        writes: [{ fencingToken: 0n }],
+      },
+      { presenter: { key: { $case: 'x5tS256', value: 'c' } } },
+    ]);
+  });
+
   it('denies all when one write is not allowed, with its reason', async () => {
     const { client } = answering(async () => CheckFenceResponse.fromPartial({ allowed: false, results: [OK, STALE] }));
     expect(await checkFence(client, QUESTION)).toMatchObject({

@@ -9,6 +9,7 @@ import {
   type ListEventsResponse,
 } from '../../gen/writ/v1/audit_service.js';
 import * as maps from '../../gen/writ/v1/conflict_map_service.js';
+import * as credentials from '../../gen/writ/v1/credential_service.js';
 import { CheckFenceRequest, type CheckFenceResponse, FenceServiceService } from '../../gen/writ/v1/fence_service.js';
 import * as leases from '../../gen/writ/v1/lease_service.js';
 import * as namespaces from '../../gen/writ/v1/namespace_service.js';
@@ -60,6 +61,18 @@ export interface WritClient {
   readonly fence: {
     /** Throws when it cannot be asked; `checkFence` of the target kit turns that into a denial. */
     readonly checkFence: Call<typeof CheckFenceRequest, CheckFenceResponse>;
+  };
+  readonly credential: {
+    readonly issueCredential: Call<typeof credentials.IssueCredentialRequest, credentials.IssueCredentialResponse>;
+    readonly introspectCredential: Call<
+      typeof credentials.IntrospectCredentialRequest,
+      credentials.IntrospectCredentialResponse
+    >;
+    readonly revokeCredential: Call<typeof credentials.RevokeCredentialRequest, credentials.RevokeCredentialResponse>;
+    readonly getKeys: Call<typeof credentials.GetKeysRequest, credentials.GetKeysResponse>;
+    readonly listSigningKeys: Call<typeof credentials.ListSigningKeysRequest, credentials.ListSigningKeysResponse>;
+    readonly rotateSigningKey: Call<typeof credentials.RotateSigningKeyRequest, credentials.RotateSigningKeyResponse>;
+    readonly retireSigningKey: Call<typeof credentials.RetireSigningKeyRequest, credentials.RetireSigningKeyResponse>;
   };
   readonly conflictMap: {
     readonly getConflictMap: Call<typeof maps.GetConflictMapRequest, maps.GetConflictMapResponse>;
@@ -130,6 +143,7 @@ export function connectWrit(options: ConnectOptions): WritClient {
     namespace,
     lease: leaseCalls(call),
     fence: { checkFence: call(FenceServiceService.checkFence, CheckFenceRequest, 'repeatable') },
+    credential: credentialCalls(call),
     conflictMap: mapCalls(call),
     run: runCalls(call),
     audit: {
@@ -187,6 +201,21 @@ function leaseCalls(call: MakeCall): WritClient['lease'] {
     listLeases: call(service.listLeases, leases.ListLeasesRequest, 'repeatable'),
     previewWriteSet: call(service.previewWriteSet, leases.PreviewWriteSetRequest, 'repeatable'),
     findBlockers: call(service.findBlockers, leases.FindBlockersRequest, 'repeatable'),
+  };
+}
+
+function credentialCalls(call: MakeCall): WritClient['credential'] {
+  const service = credentials.CredentialServiceService;
+  return {
+    // A second try issues a second credential, which is no harm: each ends within a minute.
+    issueCredential: call(service.issueCredential, credentials.IssueCredentialRequest, 'repeatable'),
+    introspectCredential: call(service.introspectCredential, credentials.IntrospectCredentialRequest, 'repeatable'),
+    revokeCredential: call(service.revokeCredential, credentials.RevokeCredentialRequest, 'repeatable'),
+    getKeys: call(service.getKeys, credentials.GetKeysRequest, 'repeatable'),
+    listSigningKeys: call(service.listSigningKeys, credentials.ListSigningKeysRequest, 'repeatable'),
+    // A second try of a first that came through would rotate twice.
+    rotateSigningKey: call(service.rotateSigningKey, credentials.RotateSigningKeyRequest, 'once'),
+    retireSigningKey: call(service.retireSigningKey, credentials.RetireSigningKeyRequest, 'repeatable'),
   };
 }
 

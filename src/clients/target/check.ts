@@ -6,14 +6,20 @@ import { durationMs } from '../common/time.js';
 
 /** What a run presents with a request, and which writes the request would make. */
 export interface FenceQuestion {
-  readonly leaseId: string;
+  /** Absent when a credential is given. */
+  readonly leaseId?: string;
+  /** The credential that the run presented in place of its lease id, without `Bearer`. */
+  readonly credential?: string;
+  /** The key that the presenter proved to have, base64url; a bound credential is refused without it. */
+  readonly presenter?: { readonly x5tS256: string } | { readonly jkt: string };
   /** The run as the target authenticated it; never from a header that anybody can set. Absent: it was not authenticated. */
   readonly presenterRunId?: string;
   /** All writes of the request together. */
   readonly writes: readonly {
     readonly resource: string;
     readonly action: string;
-    readonly token: bigint;
+    /** Absent with a credential, which brings it. */
+    readonly token?: bigint;
     /** Optimistic actions are refused without it. */
     readonly observedVersion?: string;
   }[];
@@ -70,9 +76,11 @@ export async function checkFence(
     const answer = await client.fence.checkFence(
       {
         namespace: question.namespace ?? '',
-        leaseId: question.leaseId,
+        leaseId: question.leaseId ?? '',
+        credential: question.credential ?? '',
+        ...(question.presenter === undefined ? {} : { presenter: { key: keyOf(question.presenter) } }),
         presenterRunId: question.presenterRunId ?? '',
-        writes: question.writes.map(({ token, ...write }) => ({ ...write, fencingToken: token })),
+        writes: question.writes.map(({ token = 0n, ...write }) => ({ ...write, fencingToken: token })),
         requestId: question.requestId ?? '',
       },
       {
@@ -85,6 +93,12 @@ export async function checkFence(
   } catch (error) {
     return denied(question.writes.length, WritError.from(error, question.requestId ?? '', ''));
   }
+}
+
+function keyOf(presenter: NonNullable<FenceQuestion['presenter']>) {
+  return 'jkt' in presenter
+    ? { $case: 'jkt' as const, value: presenter.jkt }
+    : { $case: 'x5tS256' as const, value: presenter.x5tS256 };
 }
 
 function decision(answer: CheckFenceResponse, asked: number, sentAt: number): FenceDecision {

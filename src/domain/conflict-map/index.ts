@@ -17,6 +17,7 @@ export {
   type ObservedRefusal,
 } from './expand.js';
 export { type Explanation, explainConflict } from './explain.js';
+export { kindsOf } from './judge.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
 export { becauseOf, describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
 export { type TaskCollision, type TaskPair, taskMatrix } from './matrix.js';

@@ -10,6 +10,7 @@ import {
   keyColumns,
   keyFromRow,
   mapVersionColumns,
+  revocationColumns,
   runColumns,
   unmatchedColumns,
 } from './rows.js';
@@ -103,13 +104,13 @@ leases AS (
   INSERT INTO writ.lease AS old (namespace, lease_id, run_id, state, generation, requested_ttl_us, ttl_us, max_ttl_us,
     created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
     claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us,
-    end_refusal)
+    end_refusal, credentials_until_us)
   SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
     state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
     created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
     progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
     waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
-    ended_at_us bigint, end_refusal text)
+    ended_at_us bigint, end_refusal text, credentials_until_us bigint)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
@@ -120,7 +121,8 @@ leases AS (
     progress_at_us = excluded.progress_at_us, claim_by_us = excluded.claim_by_us, queued_at = excluded.queued_at,
     waits_until_us = excluded.waits_until_us, attached_until_us = excluded.attached_until_us,
     attachment = excluded.attachment, attached = excluded.attached, end_reason = excluded.end_reason,
-    ended_at_us = excluded.ended_at_us, end_refusal = excluded.end_refusal
+    ended_at_us = excluded.ended_at_us, end_refusal = excluded.end_refusal,
+    credentials_until_us = excluded.credentials_until_us
 )`,
   writeSets: `
 write_sets AS (
@@ -168,6 +170,14 @@ unmatched AS (
     last_seen_at_us bigint)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, resource) DO UPDATE SET times = excluded.times, last_seen_at_us = excluded.last_seen_at_us
+)`,
+  revocations: `
+revocations AS (
+  INSERT INTO writ.credential_revocation (namespace, subject, revoked_at_us, until_us)
+  SELECT $namespace, r.* FROM json_to_recordset($revocations::json) AS r (subject text, revoked_at_us bigint,
+    until_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, subject) DO UPDATE SET revoked_at_us = excluded.revoked_at_us, until_us = excluded.until_us
 )`,
   // A version is put once: a plain INSERT, so that a second one of the same number fails.
   mapVersion: `
@@ -322,6 +332,10 @@ function checkBatch(batch: AppendBatch): void {
     'unmatched resource',
     batch.unmatched.map((unmatched) => unmatched.resource),
   );
+  refuseDuplicates(
+    'revocation',
+    batch.revocations.map((revocation) => revocation.subject),
+  );
 }
 
 function refuseDuplicates(what: string, ids: readonly string[]): void {
@@ -347,6 +361,7 @@ function encode(
   add('known', 'new_keys', batch.newKeys);
   add('runs', 'runs', batch.runs.map(runColumns));
   add('unmatched', 'unmatched', batch.unmatched.map(unmatchedColumns));
+  add('revocations', 'revocations', batch.revocations.map(revocationColumns));
   add('requests', 'requests', requestRows(batch));
   if (batch.mapVersion !== null) {
     parts.add('mapVersion');

@@ -38,6 +38,7 @@ export interface LeaseRow {
   readonly ended_at_us: Micros | null;
   /** JSON. */
   readonly end_refusal: string | null;
+  readonly credentials_until_us: Micros | null;
   /** Null with all that follow: the write set is missing. */
   readonly idempotency_key: string | null;
   readonly purpose: string | null;
@@ -73,6 +74,7 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
     end_reason: lease.endReason,
     ended_at_us: lease.endedAt,
     end_refusal: lease.endRefusal === null ? null : JSON.stringify(lease.endRefusal),
+    credentials_until_us: lease.credentialsUntil,
   };
 }
 
@@ -114,6 +116,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     progressMarker: row.progress_marker,
     progressAt: row.progress_at_us,
     claimBy: row.claim_by_us,
+    credentialsUntil: row.credentials_until_us,
     waiting: waitingFromRow(row),
     endReason: row.end_reason,
     endedAt: row.ended_at_us,

@@ -15,6 +15,7 @@ import {
   readMapVersion,
 } from './projections.js';
 import { listEvents, listNamespaces, readEvent, readTail } from './read.js';
+import { changeSigningKeys, readSigningKeys } from './signing-keys.js';
 import { heartbeat, purge } from './upkeep.js';
 import { createWriteSetMemory } from './write-set-memory.js';
 
@@ -101,6 +102,8 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       return beat;
     },
     purge: (namespace, before, limit) => long.read((session) => purge(session, namespace, before, limit)),
+    readSigningKeys: () => short.read(readSigningKeys),
+    changeSigningKeys: (decide) => short.write((session) => changeSigningKeys(session, decide)),
     onAppended: (listener) => hints.listen(listener),
     close() {
       closed ??= hints.close().then(() => connections.close());

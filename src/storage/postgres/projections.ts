@@ -11,7 +11,9 @@ import {
   keyFromRow,
   type MapVersionRow,
   mapVersionFromRow,
+  type RevocationRow,
   type RunRow,
+  revocationFromRow,
   runFromRow,
   type UnmatchedRow,
   unmatchedFromRow,
@@ -30,7 +32,8 @@ type Row<T> = T & { readonly [column: string]: unknown };
 const LEASE_COLUMNS = `l.lease_id, l.run_id, l.state, l.generation, l.requested_ttl_us, l.ttl_us, l.max_ttl_us,
   l.created_at_us, l.granted_at_us, l.expires_at_us, l.max_expires_at_us, l.progress_window_us, l.progress_marker,
   l.progress_at_us, l.claim_by_us, l.queued_at, l.waits_until_us, l.attached_until_us, l.attachment, l.attached,
-  l.end_reason, l.ended_at_us, l.end_refusal, w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks`;
+  l.end_reason, l.ended_at_us, l.end_refusal, l.credentials_until_us, w.idempotency_key, w.purpose, w.request,
+  w.entries, w.rule_locks`;
 const WRITE_SET = `
   LEFT JOIN LATERAL (SELECT * FROM writ.lease_write_set AS s
     WHERE s.namespace = l.namespace AND s.lease_id = l.lease_id LIMIT 1) AS w ON true`;
@@ -76,6 +79,13 @@ SELECT u.resource, u.times, u.last_seen_at_us FROM writ.unmatched_resource AS u
 WHERE u.namespace = $namespace ORDER BY u.resource`,
 );
 
+const REVOCATIONS = statement(
+  'revocations',
+  `
+SELECT r.subject, r.revoked_at_us, r.until_us FROM writ.credential_revocation AS r
+WHERE r.namespace = $namespace AND r.until_us > $now_us::bigint ORDER BY r.subject`,
+);
+
 /**
  * REPEATABLE READ gives all statements the snapshot of the first, which reads the head: what is loaded is exactly the
  * fold of the log up to there.
@@ -91,6 +101,8 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
   const runs = await readPages<RunRow, Run>(session, LIVE_RUNS, namespace, runFromRow, (row) => row.run_id);
   const [map] = await session.query<Row<MapVersionRow>>(NEWEST_MAP, { namespace });
   const unmatched = await session.query<Row<UnmatchedRow>>(UNMATCHED, { namespace });
+  const values = { namespace, now_us: gate.now };
+  const revocations = await session.query<Row<RevocationRow>>(REVOCATIONS, values);
   const recordedIdentity = await readRecordedIdentity(session, namespace);
   await session.command('COMMIT');
   return {
@@ -99,6 +111,7 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
     runs,
     mapVersion: map === undefined ? null : mapVersionFromRow(map),
     unmatched: unmatched.map((row): UnmatchedResource => unmatchedFromRow(row)),
+    revocations: revocations.map(revocationFromRow),
     recordedIdentity,
   };
 }

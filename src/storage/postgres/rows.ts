@@ -1,3 +1,4 @@
+import type { Revocation, RevokedSubject } from '../../domain/credential.js';
 import type { Allowance } from '../../domain/entry.js';
 import type { KeyBinding, KeyUse } from '../../domain/key-binding.js';
 import type { BlockCause, Run, RunState } from '../../domain/run.js';
@@ -205,4 +206,18 @@ export function unmatchedColumns(unmatched: UnmatchedResource): UnmatchedRow {
 
 export function unmatchedFromRow(row: UnmatchedRow): UnmatchedResource {
   return { resource: row.resource, times: row.times, lastSeenAt: row.last_seen_at_us };
+}
+
+export interface RevocationRow {
+  readonly subject: string;
+  readonly revoked_at_us: Micros;
+  readonly until_us: Micros;
+}
+
+export function revocationColumns(revocation: Revocation): RevocationRow {
+  return { subject: revocation.subject, revoked_at_us: revocation.revokedAt, until_us: revocation.until };
+}
+
+export function revocationFromRow(row: RevocationRow): Revocation {
+  return { subject: row.subject as RevokedSubject, revokedAt: row.revoked_at_us, until: row.until_us };
 }

@@ -64,6 +64,12 @@ WITH gone AS MATERIALIZED (
     SELECT b.ctid FROM writ.key_binding AS b
     WHERE b.namespace = $namespace AND b.run_id = '' AND b.bound_at_us < $before_us
     ORDER BY b.bound_at_us LIMIT $limit))
+), revocations AS (
+  DELETE FROM writ.credential_revocation AS r
+  WHERE r.ctid = ANY (ARRAY(
+    SELECT d.ctid FROM writ.credential_revocation AS d
+    WHERE d.namespace = $namespace AND d.until_us < ((extract(epoch FROM clock_timestamp()) - 60) * 1000000)::bigint
+    ORDER BY d.until_us LIMIT 10000))
 ), runs AS (
   DELETE FROM writ.run AS r
   WHERE r.namespace = $namespace AND r.run_id = ANY (ARRAY(SELECT gone.run_id FROM gone)) RETURNING 1

@@ -102,6 +102,9 @@ export const REFUSAL_KIND_TO_WIRE: Readonly<Record<RefusalKind, types.RefusalKin
   too_late: types.RefusalKind.REFUSAL_KIND_TOO_LATE,
   max_hold: types.RefusalKind.REFUSAL_KIND_MAX_HOLD,
   no_progress: types.RefusalKind.REFUSAL_KIND_NO_PROGRESS,
+  too_short: types.RefusalKind.REFUSAL_KIND_TOO_SHORT,
+  audience_not_allowed: types.RefusalKind.REFUSAL_KIND_AUDIENCE_NOT_ALLOWED,
+  credentials_revoked: types.RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED,
 };
 
 export const FENCE_REASON_TO_WIRE: Readonly<Record<FenceReason, fence.FenceReason>> = {
@@ -129,6 +132,23 @@ export const FENCE_REASON_TO_WIRE: Readonly<Record<FenceReason, fence.FenceReaso
   frozen: fence.FenceReason.FENCE_REASON_FROZEN,
   in_doubt: fence.FenceReason.FENCE_REASON_IN_DOUBT,
   not_granted: fence.FenceReason.FENCE_REASON_NOT_GRANTED,
+  oversize: fence.FenceReason.FENCE_REASON_OVERSIZE,
+  malformed: fence.FenceReason.FENCE_REASON_MALFORMED,
+  header_not_allowed: fence.FenceReason.FENCE_REASON_HEADER_NOT_ALLOWED,
+  alg_not_allowed: fence.FenceReason.FENCE_REASON_ALG_NOT_ALLOWED,
+  wrong_type: fence.FenceReason.FENCE_REASON_WRONG_TYPE,
+  unknown_key: fence.FenceReason.FENCE_REASON_UNKNOWN_KEY,
+  bad_signature: fence.FenceReason.FENCE_REASON_BAD_SIGNATURE,
+  wrong_issuer: fence.FenceReason.FENCE_REASON_WRONG_ISSUER,
+  claim_missing: fence.FenceReason.FENCE_REASON_CLAIM_MISSING,
+  claim_invalid: fence.FenceReason.FENCE_REASON_CLAIM_INVALID,
+  wrong_audience: fence.FenceReason.FENCE_REASON_WRONG_AUDIENCE,
+  credential_expired: fence.FenceReason.FENCE_REASON_CREDENTIAL_EXPIRED,
+  not_yet_valid: fence.FenceReason.FENCE_REASON_NOT_YET_VALID,
+  not_bound: fence.FenceReason.FENCE_REASON_NOT_BOUND,
+  binding_mismatch: fence.FenceReason.FENCE_REASON_BINDING_MISMATCH,
+  credential_revoked: fence.FenceReason.FENCE_REASON_CREDENTIAL_REVOKED,
+  no_write_authority: fence.FenceReason.FENCE_REASON_NO_WRITE_AUTHORITY,
 };
 
 export const RUN_STATE_TO_WIRE: Readonly<Record<RunState, run.RunState>> = {

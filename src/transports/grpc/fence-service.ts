@@ -1,6 +1,7 @@
 import type { ProtectedWrite, WriteVerdict } from '../../domain/fence.js';
 import type * as wire from '../../gen/writ/v1/fence_service.js';
 import { FENCE_REASON_TO_WIRE, fromToken, toOptionalDuration } from './convert.js';
+import { fromConfirmation } from './credential-service.js';
 import type { CallHandler } from './handler.js';
 
 /** FenceService over gRPC. */
@@ -9,6 +10,8 @@ export function fenceService(handler: CallHandler): wire.FenceServiceServer {
     checkFence: handler.unary('FenceService/CheckFence', async (api, call, request) => {
       const { value, revision } = await api.checkFence(call.within(request.namespace), {
         leaseId: request.leaseId,
+        credential: request.credential,
+        presenter: fromConfirmation(request.presenter, 'presenter'),
         presenterRunId: request.presenterRunId,
         writes: request.writes.map(fromWrite),
         requestId: request.requestId,

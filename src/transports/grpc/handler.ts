@@ -15,8 +15,8 @@ import { type Logger, shortLeaseId } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
+import type { RateLimiter } from '../rate-limit.js';
 import { authorizationOf, requestIdOf, single } from './metadata.js';
-import type { RateLimiter } from './rate-limit.js';
 import { toWireStatus, type WireStatus } from './status.js';
 import type { Unread } from './unread.js';
 
@@ -50,6 +50,9 @@ const NOTABLE: ReadonlySet<string> = new Set<Method>([
   'LeaseService/RevokeLease',
   'RunService/StopRun',
   'RunService/StopRuns',
+  'CredentialService/RevokeCredential',
+  'CredentialService/RotateSigningKey',
+  'CredentialService/RetireSigningKey',
   'ConflictMapService/PutConflictMap',
   'NamespaceService/CreateNamespace',
   'AuditService/ExportEvents',

@@ -4,6 +4,7 @@ import type * as wire from '../../gen/writ/v1/lease_service.js';
 import type { WriteSetEntry } from '../../gen/writ/v1/types.js';
 import type { AcquireInput, AcquireOutcome, At, RenewalInput, RenewalOutcome } from '../../services/api.js';
 import { RELEASE_OUTCOME_TO_WIRE, RequestReader, toEndReason, toTimestamp } from './convert.js';
+import { toAudienceCredential } from './credential-service.js';
 import type { Call, CallHandler } from './handler.js';
 import { type RefusalViews, toLease, toPreviewedLease } from './views.js';
 
@@ -12,7 +13,13 @@ export function leaseService(handler: CallHandler, views: RefusalViews): wire.Le
   return {
     acquireWriteSet: handler.unary('LeaseService/AcquireWriteSet', async (api, call, request) => {
       const answer = await api.acquireWriteSet(call.within(request.namespace), fromAcquire(request, ''));
-      return { outcome: toOutcome(answer, call, views), logRevision: BigInt(answer.revision) };
+      const { value, revision } = answer;
+      const credentials = value.kind === 'lease' ? value.credentials : [];
+      return {
+        outcome: toOutcome(answer, call, views),
+        logRevision: BigInt(revision),
+        credentials: credentials.map((outcome) => toAudienceCredential(outcome, call, views)),
+      };
     }),
     renewLeases: handler.unary('LeaseService/RenewLeases', async (api, call, request) => {
       const input = { runId: request.runId, renewals: fromRenewals(request.renewals) };
@@ -109,6 +116,7 @@ function fromAcquire(request: wire.AcquireWriteSetRequest, prefix: string): Acqu
     idempotencyKey: request.idempotencyKey,
     purpose: request.purpose,
     requestId: request.requestId,
+    audiences: request.audiences,
   };
   reader.done();
   return input;

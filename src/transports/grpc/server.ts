@@ -15,6 +15,7 @@ import { HealthImplementation } from 'grpc-health-check';
 import { Fault } from '../../domain/fault.js';
 import { AuditServiceService } from '../../gen/writ/v1/audit_service.js';
 import { ConflictMapServiceService } from '../../gen/writ/v1/conflict_map_service.js';
+import { CredentialServiceService } from '../../gen/writ/v1/credential_service.js';
 import { FenceServiceService } from '../../gen/writ/v1/fence_service.js';
 import { LeaseServiceService } from '../../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../../gen/writ/v1/namespace_service.js';
@@ -23,9 +24,11 @@ import type { Limits } from '../../platform/config.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import { createRateLimiter } from '../rate-limit.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
 import { type Contract, readContract } from './contract.js';
+import { credentialService } from './credential-service.js';
 import { fenceService } from './fence-service.js';
 import { gatekeeper } from './gatekeeper.js';
 import { CallHandler, type Serving } from './handler.js';
@@ -33,7 +36,6 @@ import { mendHeaders } from './headers.js';
 import { leaseService } from './lease-service.js';
 import { requestIdOf } from './metadata.js';
 import { namespaceService } from './namespace-service.js';
-import { createRateLimiter } from './rate-limit.js';
 import { runService } from './run-service.js';
 import { toWireStatus } from './status.js';
 import { guarded, unread } from './unread.js';
@@ -62,6 +64,7 @@ export interface GrpcServing extends Serving {
 const SERVICES = [
   'writ.v1.LeaseService',
   'writ.v1.FenceService',
+  'writ.v1.CredentialService',
   'writ.v1.RunService',
   'writ.v1.ConflictMapService',
   'writ.v1.AuditService',
@@ -168,6 +171,7 @@ export class GrpcServer {
       this.#server.addService(unread(definition, contract, this.#options.limits), implementation);
     add(LeaseServiceService, leaseService(handler, views));
     add(FenceServiceService, fenceService(handler));
+    add(CredentialServiceService, credentialService(handler, views));
     add(RunServiceService, runService(handler));
     add(ConflictMapServiceService, conflictMapService(handler, views));
     add(AuditServiceService, auditService(handler));

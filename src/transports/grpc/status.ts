@@ -2,6 +2,7 @@ import { Metadata, status } from '@grpc/grpc-js';
 import { Fault, type FaultClass, type Violation } from '../../domain/fault.js';
 import { BadRequest, ErrorInfo, RetryInfo } from '../../gen/google/rpc/error_details.js';
 import { Status } from '../../gen/google/rpc/status.js';
+import { RETRY_AFTER_MS } from '../rate-limit.js';
 import { toDuration } from './convert.js';
 
 /** A fault as gRPC sends it, and what the log says about it. */
@@ -31,9 +32,6 @@ const CODE_BY_CLASS: Readonly<Record<FaultClass, status>> = {
 
 /** How long to wait before the next try, where the fault itself does not say. */
 const DEFAULT_RETRY_MS: Partial<Record<FaultClass, number>> = { unavailable: 1000, unknown_outcome: 200 };
-
-/** The metadata key by which a fault says when to try again. */
-export const RETRY_AFTER_MS = 'retry_after_ms';
 
 // A status travels in HTTP/2 trailers, and stock clients of other languages stop reading at 8 KiB:
 // text counts as it is sent, escaped, and the details in base64 on top.

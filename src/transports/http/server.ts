@@ -3,12 +3,14 @@ import type { AddressInfo } from 'node:net';
 import { createAdaptorServer } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { METRICS_ROLES, requireRole } from '../../auth/roles.js';
+import { authorize, METRICS_ROLES, requireRole } from '../../auth/roles.js';
 import type { Authenticator } from '../../auth/tokens.js';
 import { Fault } from '../../domain/fault.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { CallContext, WritApi } from '../../services/api.js';
+import { type RateLimiter, RETRY_AFTER_MS } from '../rate-limit.js';
 
 /** Whether the coordinator serves, and if not why. */
 export interface Readiness {
@@ -18,7 +20,10 @@ export interface Readiness {
 
 export interface HttpServerOptions {
   readonly ready: () => Readiness;
+  /** Throws a Fault `unavailable` before the coordinator has started. */
+  readonly api: () => Pick<WritApi, 'getKeys' | 'introspectCredential'>;
   readonly authenticator: Authenticator;
+  readonly rateLimiter: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -30,8 +35,9 @@ const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 
 /**
- * The HTTP server: /healthz (the process runs), /readyz (it serves) and /metrics. Health is open to
- * everybody; metrics name namespaces and tell how busy they are, so they need a token.
+ * The HTTP server: /healthz (the process runs), /readyz (it serves), /metrics, the public keys at
+ * /.well-known/jwks.json and /oauth2/introspect. Health and keys are open to everybody; metrics name
+ * namespaces and tell how busy they are, so they need a token.
  */
 export class HttpServer {
   readonly #server: Server;
@@ -96,10 +102,18 @@ export function createApp(options: HttpServerOptions): Hono {
     const { contentType, text } = await options.metrics.render();
     return c.body(text, 200, { ...NO_STORE, 'content-type': contentType });
   });
-  app.all('/:known{healthz|readyz|metrics}', (c) => {
-    c.header('allow', 'GET, HEAD');
-    return problem(c, 405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not possible here`);
+  app.get(JWKS_PATH, async (c) => {
+    const { jwks, maxAge } = await options.api().getKeys();
+    const headers = { 'cache-control': `public, max-age=${maxAge / 1e6}`, 'content-type': 'application/jwk-set+json' };
+    return c.body(jwks, 200, headers);
   });
+  app.post(INTROSPECT_PATH, async (c) => c.json(await introspect(c, options), 200, NO_STORE));
+  for (const [path, allow] of METHODS_BY_PATH) {
+    app.all(path, (c) => {
+      c.header('allow', allow);
+      return problem(c, 405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not possible here`);
+    });
+  }
   app.notFound((c) => problem(c, 404, 'NOT_FOUND', `nothing is served at ${c.req.path}`));
   app.onError((error, c) => {
     if (error instanceof Fault && error.faultClass === 'unauthenticated') {
@@ -108,6 +122,12 @@ export function createApp(options: HttpServerOptions): Hono {
     }
     if (error instanceof Fault && error.faultClass === 'permission_denied')
       return problem(c, 403, error.reason, error.message);
+    if (error instanceof Fault && error.faultClass === 'resource_exhausted') {
+      c.header('retry-after', String(Math.ceil(Number(error.details.metadata?.[RETRY_AFTER_MS] ?? 1_000) / 1_000)));
+      return problem(c, 429, error.reason, error.message);
+    }
+    if (error instanceof Fault && error.faultClass === 'invalid_argument')
+      return problem(c, 400, error.reason, error.message);
     if (error instanceof Fault && error.faultClass === 'unavailable')
       return problem(c, 503, error.reason, error.message);
     options.log.error({ err: error, path: c.req.path }, 'http request failed');
@@ -116,14 +136,47 @@ export function createApp(options: HttpServerOptions): Hono {
   return app;
 }
 
+const JWKS_PATH = '/.well-known/jwks.json';
+const INTROSPECT_PATH = '/oauth2/introspect';
+const METHODS_BY_PATH = [
+  ['/:known{healthz|readyz|metrics}', 'GET, HEAD'],
+  [JWKS_PATH, 'GET, HEAD'],
+  [INTROSPECT_PATH, 'POST'],
+] as const;
+
+/** RFC 7662: a form with `token`, by an authenticated caller. */
+async function introspect(c: Context, { api, authenticator, rateLimiter }: HttpServerOptions): Promise<object> {
+  const principal = authenticator.authenticate(c.req.header('authorization'));
+  authorize(principal, 'CredentialService/IntrospectCredential');
+  rateLimiter.take(principal.name);
+  const context: CallContext = {
+    principal,
+    namespace: '',
+    requestId: '',
+    deadlineMs: null,
+    signal: c.req.raw.signal,
+  };
+  const { value } = await api().introspectCredential(context, { token: await tokenOf(c) });
+  return value.active ? { active: true, ...value.claims } : { active: false };
+}
+
+/** Empty when the body is no such form, or has several. */
+async function tokenOf(c: Context): Promise<string> {
+  if (!/^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '')) return '';
+  const tokens = new URLSearchParams(await c.req.text()).getAll('token');
+  return tokens.length === 1 ? (tokens[0] ?? '') : '';
+}
+
 const NO_STORE = { 'cache-control': 'no-store' };
 
 const TITLES = {
+  400: 'Bad Request',
   401: 'Unauthorized',
   403: 'Forbidden',
   404: 'Not Found',
   405: 'Method Not Allowed',
   413: 'Content Too Large',
+  429: 'Too Many Requests',
   500: 'Internal Server Error',
   503: 'Service Unavailable',
 } as const;

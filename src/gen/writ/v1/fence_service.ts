@@ -19,6 +19,7 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.js";
+import { Confirmation } from "./types.js";
 
 /** Why one write is allowed or not. */
 export enum FenceReason {
@@ -70,8 +71,42 @@ export enum FenceReason {
   FENCE_REASON_IN_DOUBT = 22,
   /** FENCE_REASON_NOT_GRANTED - The lease is still waiting; nothing is held. */
   FENCE_REASON_NOT_GRANTED = 23,
+  /** FENCE_REASON_OVERSIZE - The credential is longer than 16,384 bytes. */
+  FENCE_REASON_OVERSIZE = 24,
+  /** FENCE_REASON_MALFORMED - The credential is no JSON Web Token. */
+  FENCE_REASON_MALFORMED = 25,
+  /** FENCE_REASON_HEADER_NOT_ALLOWED - The credential's header names keys or extensions of its own (jku, jwk, x5u, x5c, crit, b64). */
+  FENCE_REASON_HEADER_NOT_ALLOWED = 26,
+  /** FENCE_REASON_ALG_NOT_ALLOWED - The credential is not signed by ES256. */
+  FENCE_REASON_ALG_NOT_ALLOWED = 27,
+  /** FENCE_REASON_WRONG_TYPE - The token is of another type than `at+jwt`. */
+  FENCE_REASON_WRONG_TYPE = 28,
+  /** FENCE_REASON_UNKNOWN_KEY - The credential was signed by a key that is not published. */
+  FENCE_REASON_UNKNOWN_KEY = 29,
+  /** FENCE_REASON_BAD_SIGNATURE - The credential's signature is wrong. */
+  FENCE_REASON_BAD_SIGNATURE = 30,
+  /** FENCE_REASON_WRONG_ISSUER - Another issuer issued the credential. */
+  FENCE_REASON_WRONG_ISSUER = 31,
+  /** FENCE_REASON_CLAIM_MISSING - The credential lacks a claim. */
+  FENCE_REASON_CLAIM_MISSING = 32,
+  /** FENCE_REASON_CLAIM_INVALID - A claim of the credential is not of its type. */
+  FENCE_REASON_CLAIM_INVALID = 33,
+  /** FENCE_REASON_WRONG_AUDIENCE - The credential is for another target than the caller. */
+  FENCE_REASON_WRONG_AUDIENCE = 34,
+  /** FENCE_REASON_CREDENTIAL_EXPIRED - The credential has expired; its lease may live on. */
+  FENCE_REASON_CREDENTIAL_EXPIRED = 35,
+  /** FENCE_REASON_NOT_YET_VALID - The credential is from the future of the database clock. */
+  FENCE_REASON_NOT_YET_VALID = 36,
+  /** FENCE_REASON_NOT_BOUND - The credential is bound to a key, and the check names no presenter. */
+  FENCE_REASON_NOT_BOUND = 37,
+  /** FENCE_REASON_BINDING_MISMATCH - The credential is bound to another key than the presenter's. */
+  FENCE_REASON_BINDING_MISMATCH = 38,
+  /** FENCE_REASON_CREDENTIAL_REVOKED - The credential was revoked; its lease may live on. */
+  FENCE_REASON_CREDENTIAL_REVOKED = 39,
+  /** FENCE_REASON_NO_WRITE_AUTHORITY - The credential lets the run propose, and write nothing. */
+  FENCE_REASON_NO_WRITE_AUTHORITY = 40,
   /** FENCE_REASON_WRONG_TARGET - The kind of the resource names its owner services, and the calling target is none of them. */
-  FENCE_REASON_WRONG_TARGET = 24,
+  FENCE_REASON_WRONG_TARGET = 41,
 }
 
 export function fenceReasonFromJSON(object: any): FenceReason {
@@ -149,6 +184,57 @@ export function fenceReasonFromJSON(object: any): FenceReason {
     case "FENCE_REASON_NOT_GRANTED":
       return FenceReason.FENCE_REASON_NOT_GRANTED;
     case 24:
+    case "FENCE_REASON_OVERSIZE":
+      return FenceReason.FENCE_REASON_OVERSIZE;
+    case 25:
+    case "FENCE_REASON_MALFORMED":
+      return FenceReason.FENCE_REASON_MALFORMED;
+    case 26:
+    case "FENCE_REASON_HEADER_NOT_ALLOWED":
+      return FenceReason.FENCE_REASON_HEADER_NOT_ALLOWED;
+    case 27:
+    case "FENCE_REASON_ALG_NOT_ALLOWED":
+      return FenceReason.FENCE_REASON_ALG_NOT_ALLOWED;
+    case 28:
+    case "FENCE_REASON_WRONG_TYPE":
+      return FenceReason.FENCE_REASON_WRONG_TYPE;
+    case 29:
+    case "FENCE_REASON_UNKNOWN_KEY":
+      return FenceReason.FENCE_REASON_UNKNOWN_KEY;
+    case 30:
+    case "FENCE_REASON_BAD_SIGNATURE":
+      return FenceReason.FENCE_REASON_BAD_SIGNATURE;
+    case 31:
+    case "FENCE_REASON_WRONG_ISSUER":
+      return FenceReason.FENCE_REASON_WRONG_ISSUER;
+    case 32:
+    case "FENCE_REASON_CLAIM_MISSING":
+      return FenceReason.FENCE_REASON_CLAIM_MISSING;
+    case 33:
+    case "FENCE_REASON_CLAIM_INVALID":
+      return FenceReason.FENCE_REASON_CLAIM_INVALID;
+    case 34:
+    case "FENCE_REASON_WRONG_AUDIENCE":
+      return FenceReason.FENCE_REASON_WRONG_AUDIENCE;
+    case 35:
+    case "FENCE_REASON_CREDENTIAL_EXPIRED":
+      return FenceReason.FENCE_REASON_CREDENTIAL_EXPIRED;
+    case 36:
+    case "FENCE_REASON_NOT_YET_VALID":
+      return FenceReason.FENCE_REASON_NOT_YET_VALID;
+    case 37:
+    case "FENCE_REASON_NOT_BOUND":
+      return FenceReason.FENCE_REASON_NOT_BOUND;
+    case 38:
+    case "FENCE_REASON_BINDING_MISMATCH":
+      return FenceReason.FENCE_REASON_BINDING_MISMATCH;
+    case 39:
+    case "FENCE_REASON_CREDENTIAL_REVOKED":
+      return FenceReason.FENCE_REASON_CREDENTIAL_REVOKED;
+    case 40:
+    case "FENCE_REASON_NO_WRITE_AUTHORITY":
+      return FenceReason.FENCE_REASON_NO_WRITE_AUTHORITY;
+    case 41:
     case "FENCE_REASON_WRONG_TARGET":
       return FenceReason.FENCE_REASON_WRONG_TARGET;
     default:
@@ -206,6 +292,40 @@ export function fenceReasonToJSON(object: FenceReason): string {
       return "FENCE_REASON_IN_DOUBT";
     case FenceReason.FENCE_REASON_NOT_GRANTED:
       return "FENCE_REASON_NOT_GRANTED";
+    case FenceReason.FENCE_REASON_OVERSIZE:
+      return "FENCE_REASON_OVERSIZE";
+    case FenceReason.FENCE_REASON_MALFORMED:
+      return "FENCE_REASON_MALFORMED";
+    case FenceReason.FENCE_REASON_HEADER_NOT_ALLOWED:
+      return "FENCE_REASON_HEADER_NOT_ALLOWED";
+    case FenceReason.FENCE_REASON_ALG_NOT_ALLOWED:
+      return "FENCE_REASON_ALG_NOT_ALLOWED";
+    case FenceReason.FENCE_REASON_WRONG_TYPE:
+      return "FENCE_REASON_WRONG_TYPE";
+    case FenceReason.FENCE_REASON_UNKNOWN_KEY:
+      return "FENCE_REASON_UNKNOWN_KEY";
+    case FenceReason.FENCE_REASON_BAD_SIGNATURE:
+      return "FENCE_REASON_BAD_SIGNATURE";
+    case FenceReason.FENCE_REASON_WRONG_ISSUER:
+      return "FENCE_REASON_WRONG_ISSUER";
+    case FenceReason.FENCE_REASON_CLAIM_MISSING:
+      return "FENCE_REASON_CLAIM_MISSING";
+    case FenceReason.FENCE_REASON_CLAIM_INVALID:
+      return "FENCE_REASON_CLAIM_INVALID";
+    case FenceReason.FENCE_REASON_WRONG_AUDIENCE:
+      return "FENCE_REASON_WRONG_AUDIENCE";
+    case FenceReason.FENCE_REASON_CREDENTIAL_EXPIRED:
+      return "FENCE_REASON_CREDENTIAL_EXPIRED";
+    case FenceReason.FENCE_REASON_NOT_YET_VALID:
+      return "FENCE_REASON_NOT_YET_VALID";
+    case FenceReason.FENCE_REASON_NOT_BOUND:
+      return "FENCE_REASON_NOT_BOUND";
+    case FenceReason.FENCE_REASON_BINDING_MISMATCH:
+      return "FENCE_REASON_BINDING_MISMATCH";
+    case FenceReason.FENCE_REASON_CREDENTIAL_REVOKED:
+      return "FENCE_REASON_CREDENTIAL_REVOKED";
+    case FenceReason.FENCE_REASON_NO_WRITE_AUTHORITY:
+      return "FENCE_REASON_NO_WRITE_AUTHORITY";
     case FenceReason.FENCE_REASON_WRONG_TARGET:
       return "FENCE_REASON_WRONG_TARGET";
     default:
@@ -219,7 +339,10 @@ export interface ProtectedWrite {
   resource: string;
   /** The verb, as the conflict map names it. Required. */
   action: string;
-  /** The token presented by the run. Required. */
+  /**
+   * The token presented by the run. Required with `lease_id`. With `credential` leave it zero: the
+   * credential brings it; another than the credential's is refused.
+   */
   fencingToken: bigint;
   /**
    * The version the run says it has read. Optimistic actions are refused without it
@@ -232,7 +355,7 @@ export interface ProtectedWrite {
 export interface CheckFenceRequest {
   /** Empty means "default". */
   namespace: string;
-  /** The lease presented by the run. Required. */
+  /** The lease presented by the run. Required, unless `credential` is given. */
   leaseId: string;
   /**
    * The run that presented it, as the target authenticated it; never copied from an unverified
@@ -246,6 +369,16 @@ export interface CheckFenceRequest {
    * printable ASCII characters. Empty: none.
    */
   requestId: string;
+  /**
+   * The credential that the run presented, in place of `lease_id`; at most 16,384 bytes. It must be for
+   * the calling principal. Empty: none.
+   */
+  credential: string;
+  /**
+   * The key that the presenter proved to the target to have. A credential that is bound to a key is
+   * refused without it. Absent: none.
+   */
+  presenter?: Confirmation | undefined;
 }
 
 /** The verdict on one write. */
@@ -408,7 +541,15 @@ export const ProtectedWrite: MessageFns<ProtectedWrite, "writ.v1.ProtectedWrite"
 };
 
 function createBaseCheckFenceRequest(): CheckFenceRequest {
-  return { namespace: "", leaseId: "", presenterRunId: "", writes: [], requestId: "" };
+  return {
+    namespace: "",
+    leaseId: "",
+    presenterRunId: "",
+    writes: [],
+    requestId: "",
+    credential: "",
+    presenter: undefined,
+  };
 }
 
 export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenceRequest"> = {
@@ -429,6 +570,12 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
     }
     if (message.requestId !== "") {
       writer.uint32(42).string(message.requestId);
+    }
+    if (message.credential !== "") {
+      writer.uint32(50).string(message.credential);
+    }
+    if (message.presenter !== undefined) {
+      Confirmation.encode(message.presenter, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -486,6 +633,22 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
             message.requestId = reader.string();
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.credential = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.presenter = Confirmation.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -517,6 +680,8 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
         : isSet(object.request_id)
         ? globalThis.String(object.request_id)
         : "",
+      credential: isSet(object.credential) ? globalThis.String(object.credential) : "",
+      presenter: isSet(object.presenter) ? Confirmation.fromJSON(object.presenter) : undefined,
     };
   },
 
@@ -537,6 +702,12 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
     if (message.requestId !== "") {
       obj.requestId = message.requestId;
     }
+    if (message.credential !== "") {
+      obj.credential = message.credential;
+    }
+    if (message.presenter !== undefined) {
+      obj.presenter = Confirmation.toJSON(message.presenter);
+    }
     return obj;
   },
 
@@ -550,6 +721,10 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
     message.presenterRunId = object.presenterRunId ?? "";
     message.writes = object.writes?.map((e) => ProtectedWrite.fromPartial(e)) || [];
     message.requestId = object.requestId ?? "";
+    message.credential = object.credential ?? "";
+    message.presenter = (object.presenter !== undefined && object.presenter !== null)
+      ? Confirmation.fromPartial(object.presenter)
+      : undefined;
     return message;
   },
 };

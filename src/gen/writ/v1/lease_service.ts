@@ -21,6 +21,7 @@ import {
 import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import {
+  AudienceCredential,
   Blocker,
   EndReason,
   endReasonFromJSON,
@@ -130,6 +131,11 @@ export interface AcquireWriteSetRequest {
    * none.
    */
   requestId: string;
+  /**
+   * Targets to issue credentials for together with the grant, at most 16 principal names; see
+   * CredentialService. Not part of what the key is bound to: a repeated call issues new ones.
+   */
+  audiences: string[];
 }
 
 /** A place in the queue. */
@@ -174,6 +180,8 @@ export interface AcquireWriteSetResponse {
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /** With `lease` only: one per audience, in the order of the request. */
+  credentials: AudienceCredential[];
 }
 
 /** One lease to extend. */
@@ -613,6 +621,7 @@ function createBaseAcquireWriteSetRequest(): AcquireWriteSetRequest {
     purpose: "",
     resourceSet: "",
     requestId: "",
+    audiences: [],
   };
 }
 
@@ -649,6 +658,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     }
     if (message.requestId !== "") {
       writer.uint32(82).string(message.requestId);
+    }
+    for (const v of message.audiences) {
+      writer.uint32(90).string(v!);
     }
     return writer;
   },
@@ -746,6 +758,14 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
             message.requestId = reader.string();
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.audiences.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -788,6 +808,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
         : isSet(object.request_id)
         ? globalThis.String(object.request_id)
         : "",
+      audiences: globalThis.Array.isArray(object?.audiences)
+        ? object.audiences.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -823,6 +846,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     if (message.requestId !== "") {
       obj.requestId = message.requestId;
     }
+    if (message.audiences?.length) {
+      obj.audiences = message.audiences;
+    }
     return obj;
   },
 
@@ -841,6 +867,7 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     message.purpose = object.purpose ?? "";
     message.resourceSet = object.resourceSet ?? "";
     message.requestId = object.requestId ?? "";
+    message.audiences = object.audiences?.map((e) => e) || [];
     return message;
   },
 };
@@ -1030,7 +1057,7 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
 };
 
 function createBaseAcquireWriteSetResponse(): AcquireWriteSetResponse {
-  return { outcome: undefined, logRevision: 0n };
+  return { outcome: undefined, logRevision: 0n, credentials: [] };
 }
 
 export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.v1.AcquireWriteSetResponse"> = {
@@ -1053,6 +1080,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(32).uint64(message.logRevision);
+    }
+    for (const v of message.credentials) {
+      AudienceCredential.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1102,6 +1132,14 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.credentials.push(AudienceCredential.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1128,6 +1166,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      credentials: globalThis.Array.isArray(object?.credentials)
+        ? object.credentials.map((e: any) => AudienceCredential.fromJSON(e))
+        : [],
     };
   },
 
@@ -1142,6 +1183,9 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
+    }
+    if (message.credentials?.length) {
+      obj.credentials = message.credentials.map((e) => AudienceCredential.toJSON(e));
     }
     return obj;
   },
@@ -1174,6 +1218,7 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.credentials = object.credentials?.map((e) => AudienceCredential.fromPartial(e)) || [];
     return message;
   },
 };

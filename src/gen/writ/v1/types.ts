@@ -309,6 +309,12 @@ export enum RefusalKind {
   REFUSAL_KIND_MAX_HOLD = 17,
   /** REFUSAL_KIND_NO_PROGRESS - Renewal only: the progress marker did not change within the progress window. */
   REFUSAL_KIND_NO_PROGRESS = 18,
+  /** REFUSAL_KIND_TOO_SHORT - Credentials only: too little is left of the lease, as a credential ends some seconds before it. */
+  REFUSAL_KIND_TOO_SHORT = 19,
+  /** REFUSAL_KIND_AUDIENCE_NOT_ALLOWED - Credentials only: the conflict map names other targets for the write set. */
+  REFUSAL_KIND_AUDIENCE_NOT_ALLOWED = 20,
+  /** REFUSAL_KIND_CREDENTIALS_REVOKED - Credentials only: those of the lease or run were revoked within the same second. */
+  REFUSAL_KIND_CREDENTIALS_REVOKED = 21,
 }
 
 export function refusalKindFromJSON(object: any): RefusalKind {
@@ -370,6 +376,15 @@ export function refusalKindFromJSON(object: any): RefusalKind {
     case 18:
     case "REFUSAL_KIND_NO_PROGRESS":
       return RefusalKind.REFUSAL_KIND_NO_PROGRESS;
+    case 19:
+    case "REFUSAL_KIND_TOO_SHORT":
+      return RefusalKind.REFUSAL_KIND_TOO_SHORT;
+    case 20:
+    case "REFUSAL_KIND_AUDIENCE_NOT_ALLOWED":
+      return RefusalKind.REFUSAL_KIND_AUDIENCE_NOT_ALLOWED;
+    case 21:
+    case "REFUSAL_KIND_CREDENTIALS_REVOKED":
+      return RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED;
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum RefusalKind");
   }
@@ -415,6 +430,12 @@ export function refusalKindToJSON(object: RefusalKind): string {
       return "REFUSAL_KIND_MAX_HOLD";
     case RefusalKind.REFUSAL_KIND_NO_PROGRESS:
       return "REFUSAL_KIND_NO_PROGRESS";
+    case RefusalKind.REFUSAL_KIND_TOO_SHORT:
+      return "REFUSAL_KIND_TOO_SHORT";
+    case RefusalKind.REFUSAL_KIND_AUDIENCE_NOT_ALLOWED:
+      return "REFUSAL_KIND_AUDIENCE_NOT_ALLOWED";
+    case RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED:
+      return "REFUSAL_KIND_CREDENTIALS_REVOKED";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum RefusalKind");
   }
@@ -587,6 +608,56 @@ export interface Refusal {
   resource: string;
   /** DEADLOCK only: the `blocker_ref`s of the cycle in order (operators and auditors: run ids). */
   cycle: string[];
+}
+
+/** A key that a presenter proves to have, by its thumbprint. */
+export interface Confirmation {
+  /** Which key. Required. */
+  key?:
+    | //
+    /** Of a client certificate: the SHA-256 of its DER, base64url (`x5t#S256`, RFC 8705). */
+    { $case: "x5tS256"; value: string }
+    | //
+    /** Of a DPoP key: its RFC 7638 thumbprint, base64url (`jkt`, RFC 9449). */
+    { $case: "jkt"; value: string }
+    | undefined;
+}
+
+/** A credential for one target. */
+export interface Credential {
+  /** The JSON Web Token. A secret: whoever has it may present it, unless it is bound. */
+  token: string;
+  /** Its id: 128 random bits, base64url. Not secret; it is in the log. */
+  jti: string;
+  /** The target it is for. */
+  audience: string;
+  /** The end, in whole seconds of the database clock. */
+  expiresAt?:
+    | Timestamp
+    | undefined;
+  /** What is left. Count it from the moment you *sent* the request, on a monotonic clock. */
+  expiresIn?:
+    | Duration
+    | undefined;
+  /** How it is presented: `Bearer`, or `DPoP` when it is bound to a DPoP key. */
+  tokenType: string;
+  /** The key it is bound to. Absent: to none. */
+  boundTo?: Confirmation | undefined;
+}
+
+/** What became of one audience. */
+export interface AudienceCredential {
+  /** The audience, as asked for. */
+  audience: string;
+  /** What was decided. */
+  outcome?:
+    | //
+    /** Issued. */
+    { $case: "credential"; value: Credential }
+    | //
+    /** Not issued; the lease is held all the same. */
+    { $case: "refusal"; value: Refusal }
+    | undefined;
 }
 
 /** A page of a list. */
@@ -1874,6 +1945,427 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
       : undefined;
     message.resource = object.resource ?? "";
     message.cycle = object.cycle?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseConfirmation(): Confirmation {
+  return { key: undefined };
+}
+
+export const Confirmation: MessageFns<Confirmation, "writ.v1.Confirmation"> = {
+  $type: "writ.v1.Confirmation" as const,
+
+  encode(message: Confirmation, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.key?.$case) {
+      case "x5tS256":
+        writer.uint32(10).string(message.key.value);
+        break;
+      case "jkt":
+        writer.uint32(18).string(message.key.value);
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Confirmation {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConfirmation();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = { $case: "x5tS256", value: reader.string() };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.key = { $case: "jkt", value: reader.string() };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Confirmation {
+    return {
+      key: isSet(object.x5tS256)
+        ? { $case: "x5tS256", value: globalThis.String(object.x5tS256) }
+        : isSet(object.x5t_s256)
+        ? { $case: "x5tS256", value: globalThis.String(object.x5t_s256) }
+        : isSet(object.jkt)
+        ? { $case: "jkt", value: globalThis.String(object.jkt) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: Confirmation): unknown {
+    const obj: any = {};
+    if (message.key?.$case === "x5tS256") {
+      obj.x5tS256 = message.key.value;
+    } else if (message.key?.$case === "jkt") {
+      obj.jkt = message.key.value;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Confirmation>): Confirmation {
+    return Confirmation.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Confirmation>): Confirmation {
+    const message = createBaseConfirmation();
+    switch (object.key?.$case) {
+      case "x5tS256": {
+        if (object.key?.value !== undefined && object.key?.value !== null) {
+          message.key = { $case: "x5tS256", value: object.key.value };
+        }
+        break;
+      }
+      case "jkt": {
+        if (object.key?.value !== undefined && object.key?.value !== null) {
+          message.key = { $case: "jkt", value: object.key.value };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseCredential(): Credential {
+  return {
+    token: "",
+    jti: "",
+    audience: "",
+    expiresAt: undefined,
+    expiresIn: undefined,
+    tokenType: "",
+    boundTo: undefined,
+  };
+}
+
+export const Credential: MessageFns<Credential, "writ.v1.Credential"> = {
+  $type: "writ.v1.Credential" as const,
+
+  encode(message: Credential, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.token !== "") {
+      writer.uint32(10).string(message.token);
+    }
+    if (message.jti !== "") {
+      writer.uint32(18).string(message.jti);
+    }
+    if (message.audience !== "") {
+      writer.uint32(26).string(message.audience);
+    }
+    if (message.expiresAt !== undefined) {
+      Timestamp.encode(message.expiresAt, writer.uint32(34).fork()).join();
+    }
+    if (message.expiresIn !== undefined) {
+      Duration.encode(message.expiresIn, writer.uint32(42).fork()).join();
+    }
+    if (message.tokenType !== "") {
+      writer.uint32(50).string(message.tokenType);
+    }
+    if (message.boundTo !== undefined) {
+      Confirmation.encode(message.boundTo, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Credential {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCredential();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.token = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.jti = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.audience = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.expiresAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.expiresIn = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.tokenType = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.boundTo = Confirmation.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Credential {
+    return {
+      token: isSet(object.token) ? globalThis.String(object.token) : "",
+      jti: isSet(object.jti) ? globalThis.String(object.jti) : "",
+      audience: isSet(object.audience) ? globalThis.String(object.audience) : "",
+      expiresAt: isSet(object.expiresAt)
+        ? fromJsonTimestamp(object.expiresAt)
+        : isSet(object.expires_at)
+        ? fromJsonTimestamp(object.expires_at)
+        : undefined,
+      expiresIn: isSet(object.expiresIn)
+        ? Duration.fromJSON(object.expiresIn)
+        : isSet(object.expires_in)
+        ? Duration.fromJSON(object.expires_in)
+        : undefined,
+      tokenType: isSet(object.tokenType)
+        ? globalThis.String(object.tokenType)
+        : isSet(object.token_type)
+        ? globalThis.String(object.token_type)
+        : "",
+      boundTo: isSet(object.boundTo)
+        ? Confirmation.fromJSON(object.boundTo)
+        : isSet(object.bound_to)
+        ? Confirmation.fromJSON(object.bound_to)
+        : undefined,
+    };
+  },
+
+  toJSON(message: Credential): unknown {
+    const obj: any = {};
+    if (message.token !== "") {
+      obj.token = message.token;
+    }
+    if (message.jti !== "") {
+      obj.jti = message.jti;
+    }
+    if (message.audience !== "") {
+      obj.audience = message.audience;
+    }
+    if (message.expiresAt !== undefined) {
+      obj.expiresAt = fromTimestamp(message.expiresAt).toISOString();
+    }
+    if (message.expiresIn !== undefined) {
+      obj.expiresIn = Duration.toJSON(message.expiresIn);
+    }
+    if (message.tokenType !== "") {
+      obj.tokenType = message.tokenType;
+    }
+    if (message.boundTo !== undefined) {
+      obj.boundTo = Confirmation.toJSON(message.boundTo);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Credential>): Credential {
+    return Credential.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Credential>): Credential {
+    const message = createBaseCredential();
+    message.token = object.token ?? "";
+    message.jti = object.jti ?? "";
+    message.audience = object.audience ?? "";
+    message.expiresAt = (object.expiresAt !== undefined && object.expiresAt !== null)
+      ? Timestamp.fromPartial(object.expiresAt)
+      : undefined;
+    message.expiresIn = (object.expiresIn !== undefined && object.expiresIn !== null)
+      ? Duration.fromPartial(object.expiresIn)
+      : undefined;
+    message.tokenType = object.tokenType ?? "";
+    message.boundTo = (object.boundTo !== undefined && object.boundTo !== null)
+      ? Confirmation.fromPartial(object.boundTo)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseAudienceCredential(): AudienceCredential {
+  return { audience: "", outcome: undefined };
+}
+
+export const AudienceCredential: MessageFns<AudienceCredential, "writ.v1.AudienceCredential"> = {
+  $type: "writ.v1.AudienceCredential" as const,
+
+  encode(message: AudienceCredential, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.audience !== "") {
+      writer.uint32(10).string(message.audience);
+    }
+    switch (message.outcome?.$case) {
+      case "credential":
+        Credential.encode(message.outcome.value, writer.uint32(18).fork()).join();
+        break;
+      case "refusal":
+        Refusal.encode(message.outcome.value, writer.uint32(26).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AudienceCredential {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAudienceCredential();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.audience = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.outcome = { $case: "credential", value: Credential.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.outcome = { $case: "refusal", value: Refusal.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AudienceCredential {
+    return {
+      audience: isSet(object.audience) ? globalThis.String(object.audience) : "",
+      outcome: isSet(object.credential)
+        ? { $case: "credential", value: Credential.fromJSON(object.credential) }
+        : isSet(object.refusal)
+        ? { $case: "refusal", value: Refusal.fromJSON(object.refusal) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: AudienceCredential): unknown {
+    const obj: any = {};
+    if (message.audience !== "") {
+      obj.audience = message.audience;
+    }
+    if (message.outcome?.$case === "credential") {
+      obj.credential = Credential.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "refusal") {
+      obj.refusal = Refusal.toJSON(message.outcome.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<AudienceCredential>): AudienceCredential {
+    return AudienceCredential.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<AudienceCredential>): AudienceCredential {
+    const message = createBaseAudienceCredential();
+    message.audience = object.audience ?? "";
+    switch (object.outcome?.$case) {
+      case "credential": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "credential", value: Credential.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "refusal": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "refusal", value: Refusal.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+    }
     return message;
   },
 };

@@ -1,6 +1,8 @@
-import { Fault } from '../../domain/fault.js';
-import { monotonicMicros } from '../../platform/clock.js';
-import { RETRY_AFTER_MS } from './status.js';
+import { Fault } from '../domain/fault.js';
+import { monotonicMicros } from '../platform/clock.js';
+
+/** The metadata key by which a fault says when to try again. */
+export const RETRY_AFTER_MS = 'retry_after_ms';
 
 /** Keeps each principal to a number of calls per second. */
 export interface RateLimiter {
