@@ -8,7 +8,7 @@ import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import pg from 'pg';
-import { readTokensFile } from '../../auth/tokens.js';
+import { readPrincipalsFile } from '../../auth/principals-file.js';
 import { wallClockMicros } from '../../platform/clock.js';
 import { type Config, ConfigError, readConfig } from '../../platform/config.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
@@ -124,8 +124,9 @@ function listens(host: string, number: number): Promise<boolean> {
 async function tokens(config: Config): Promise<Finding> {
   if (config.tokensFile !== null) {
     try {
-      const entries = await readTokensFile(config.tokensFile);
-      return ok('tokens', `${config.tokensFile}: ${entries.length} entries`);
+      const { principals, issuers } = await readPrincipalsFile(config.tokensFile);
+      const more = issuers.length === 0 ? '' : `, ${issuers.length} issuers`;
+      return ok('tokens', `${config.tokensFile}: ${principals.length} entries${more}`);
     } catch (error) {
       return wrong('tokens', reasonOf(error));
     }

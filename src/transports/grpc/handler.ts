@@ -7,15 +7,16 @@ import {
   type ServerWritableStream,
   status,
 } from '@grpc/grpc-js';
+import type { Authenticator } from '../../auth/authenticator.js';
 import type { Principal } from '../../auth/principal.js';
 import { authorize, type Method } from '../../auth/roles.js';
-import type { Authenticator } from '../../auth/tokens.js';
 import { Fault } from '../../domain/fault.js';
 import { monotonicMicros, wallClockMicros } from '../../platform/clock.js';
 import { type Logger, shortLeaseId } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
+import { namespaceOf, orDefault } from './namespace-of.js';
 import type { RateLimiter } from './rate-limit.js';
 import { toWireStatus, type WireStatus } from './status.js';
 
@@ -67,6 +68,8 @@ const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOW
 export class CallHandler {
   readonly #options: HandlerOptions;
   readonly #active = new Set<Call>();
+  /** Who made the call with this metadata, as the gatekeeper found; kept apart, since what is in metadata callers write. */
+  readonly #callers = new WeakMap<Metadata, Principal>();
   readonly #lines = new LineBudget(MAX_LOG_LINES_PER_SECOND);
   readonly #errorLines = new LineBudget(MAX_ERROR_LINES_PER_SECOND);
 
@@ -85,7 +88,7 @@ export class CallHandler {
       const fail = (error: unknown): void => call.fail(error);
       this.#active.add(call);
       try {
-        const api = this.#admit(call, surface.metadata);
+        const api = this.#admit(call, surface);
         call.span.run(() => work(api, call, surface.request)).then(succeed, fail);
       } catch (error) {
         fail(error);
@@ -104,7 +107,7 @@ export class CallHandler {
       });
       this.#active.add(call);
       try {
-        const api = this.#admit(call, surface.metadata);
+        const api = this.#admit(call, surface);
         const parts = call.span.run(() => work(api, call, surface.request));
         pump(parts, surface, call).then(
           () => {
@@ -118,9 +121,19 @@ export class CallHandler {
     };
   }
 
-  /** Authenticates a call that is not ours to convert, such as reflection. */
-  authenticate(metadata: Metadata): Principal {
-    return this.#options.serving().authenticator.authenticate(single(metadata, 'authorization'));
+  /** Finds out who calls, once per call; the gatekeeper asks before the message is read. */
+  authenticate(metadata: Metadata, certificate: Uint8Array | undefined): void | Promise<void> {
+    const { authenticator } = this.#options.serving();
+    const found = authenticator.authenticate(single(metadata, 'authorization'), certificate);
+    if (found instanceof Promise) return found.then((principal) => void this.#callers.set(metadata, principal));
+    this.#callers.set(metadata, found);
+  }
+
+  /** Who makes the call, as the gatekeeper found. */
+  callerOf(metadata: Metadata): Principal {
+    const principal = this.#callers.get(metadata);
+    if (principal === undefined) throw new Error('the call did not pass the gatekeeper');
+    return principal;
   }
 
   /** Ends every call that is still going on with this fault. */
@@ -130,12 +143,13 @@ export class CallHandler {
     return cut.length;
   }
 
-  #admit(call: Call, metadata: Metadata): WritApi {
-    const { api, authenticator } = this.#options.serving();
-    const principal = authenticator.authenticate(single(metadata, 'authorization'));
-    call.principal = principal;
-    authorize(principal, call.method);
-    this.#options.rateLimiter.take(principal.name);
+  #admit(call: Call, { metadata, request }: { metadata: Metadata; request: unknown }): WritApi {
+    const { api } = this.#options.serving();
+    call.principal = this.callerOf(metadata);
+    const namespace = namespaceOf(call.method, request);
+    call.principal = authorize(call.principal, call.method, namespace);
+    call.authorizedIn = namespace;
+    this.#options.rateLimiter.take(call.principal.name);
     return api;
   }
 
@@ -223,6 +237,8 @@ class LineBudget {
  */
 export class Call implements CallContext {
   namespace = '';
+  /** Where the principal's roles were looked at; null: in no namespace. */
+  authorizedIn: string | null = null;
   readonly startedAt = monotonicMicros();
   readonly requestId: string;
   readonly span: ServerSpan;
@@ -259,6 +275,7 @@ export class Call implements CallContext {
 
   /** The same call, about this namespace. */
   within(namespace: string): this {
+    if (orDefault(namespace) !== this.authorizedIn) throw new Error('the call is authorised for another namespace');
     this.namespace = namespace;
     return this;
   }

@@ -8,6 +8,7 @@ import {
   type ServerWritableStream,
   type ServiceDefinition,
   setLogger,
+  status,
   type UntypedHandleCall,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
@@ -24,6 +25,7 @@ import type { Limits } from '../../platform/config.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { ServerTls } from '../../platform/server-tls.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
 import { fenceService } from './fence-service.js';
@@ -34,6 +36,7 @@ import { namespaceService } from './namespace-service.js';
 import { createRateLimiter } from './rate-limit.js';
 import { runService } from './run-service.js';
 import { toWireStatus } from './status.js';
+import { TlsCredentials } from './tls-credentials.js';
 import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js';
 
 /**
@@ -94,8 +97,8 @@ export class GrpcServer {
       log: options.log,
     });
     const gate = gatekeeper(
-      (metadata) => void this.#handler.authenticate(metadata),
-      (path) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), 'UNAUTHENTICATED', 0),
+      (metadata, certificate) => this.#handler.authenticate(metadata, certificate),
+      (path, code) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), status[code], 0),
     );
     this.#server = new Server({ ...serverOptions(options.limits), interceptors: [gate] });
     this.#addServices();
@@ -103,10 +106,11 @@ export class GrpcServer {
   }
 
   /** Takes the port; returns `host:port` as clients dial it. */
-  async listen(host: string, port: number): Promise<string> {
+  async listen(host: string, port: number, tls: ServerTls | null = null): Promise<string> {
     const shown = host.includes(':') ? `[${host}]` : host;
+    const credentials = tls === null ? ServerCredentials.createInsecure() : new TlsCredentials(tls);
     const bound = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(`${shown}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+      this.#server.bindAsync(`${shown}:${port}`, credentials, (error, actual) => {
         if (error === null) resolve(actual);
         else reject(cannotListen(shown, port, error));
       });
@@ -170,7 +174,7 @@ export class GrpcServer {
     this.#health.addToServer(this.#wrapping((call) => this.#track(call)));
     new ReflectionService(readDescriptors(), { services: SERVICES }).addToServer(
       this.#wrapping((call) => {
-        this.#handler.authenticate(call.metadata);
+        this.#handler.callerOf(call.metadata);
         this.#track(call);
       }),
     );

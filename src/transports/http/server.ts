@@ -1,19 +1,24 @@
 import type { Server } from 'node:http';
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { TLSSocket } from 'node:tls';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { METRICS_ROLES, requireRole } from '../../auth/roles.js';
-import type { Authenticator } from '../../auth/tokens.js';
+import type { Authenticator } from '../../auth/authenticator.js';
+import { type Route, requireRole, rolesForRoute } from '../../auth/roles.js';
 import { Fault } from '../../domain/fault.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { ServerTls } from '../../platform/server-tls.js';
 
 /** Whether the coordinator serves, and if not why. */
 export interface Readiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
+  /** What will be wrong soon, such as a certificate that ends; absent: nothing is known of. */
+  readonly warnings?: readonly string[];
 }
 
 export interface HttpServerOptions {
@@ -34,30 +39,24 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
  * everybody; metrics name namespaces and tell how busy they are, so they need a token.
  */
 export class HttpServer {
-  readonly #server: Server;
+  readonly #options: HttpServerOptions;
+  #server: Server | undefined;
   #stopping: Promise<void> | undefined;
 
   constructor(options: HttpServerOptions) {
-    const server = createAdaptorServer({
-      fetch: createApp(options).fetch,
-      serverOptions: {
-        maxHeaderSize: MAX_HEADER_BYTES,
-        headersTimeout: HEADERS_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-      },
-    });
-    this.#server = server as Server;
+    this.#options = options;
   }
 
-  /** Takes the port; returns `host:port`. */
-  async listen(host: string, port: number): Promise<string> {
+  /** Takes the port, in TLS or else in plain text; returns `host:port`. */
+  async listen(host: string, port: number, tls: ServerTls | null = null): Promise<string> {
+    const server = createServer(createApp(this.#options), tls);
+    this.#server = server;
     const shown = host.includes(':') ? `[${host}]` : host;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(shown, port, error)));
-      this.#server.listen(port, host, resolve);
+      server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(shown, port, error)));
+      server.listen(port, host, resolve);
     });
-    return `${shown}:${(this.#server.address() as AddressInfo).port}`;
+    return `${shown}:${(server.address() as AddressInfo).port}`;
   }
 
   /** Lets requests end, then closes what is left; idempotent. */
@@ -67,32 +66,65 @@ export class HttpServer {
   }
 
   async #stop(withinMs: number): Promise<void> {
-    if (!this.#server.listening) return;
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    const server = this.#server;
+    if (server === undefined || !server.listening) return;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
     if (await endsWithin(closed, withinMs)) return;
-    this.#server.closeAllConnections();
+    server.closeAllConnections();
     await closed;
   }
 }
 
+function createServer({ fetch }: App, tls: ServerTls | null): Server {
+  const limits = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+  };
+  if (tls === null) return createAdaptorServer({ fetch, serverOptions: limits }) as Server;
+  const demands = { requestCert: tls.clientCerts !== 'none', rejectUnauthorized: tls.clientCerts === 'required' };
+  const server = createAdaptorServer({
+    fetch,
+    createServer: createHttpsServer,
+    serverOptions: { ...limits, ...tls.current, ...demands, handshakeTimeout: HEADERS_TIMEOUT_MS },
+  }) as HttpsServer;
+  tls.onChange((options) => server.setSecureContext(options));
+  return server;
+}
+
+type App = Hono<{ Bindings: HttpBindings }>;
+
 /** The routes, without a socket; exported for tests. */
-export function createApp(options: HttpServerOptions): Hono {
-  const app = new Hono();
+export function createApp(options: HttpServerOptions): App {
+  const app: App = new Hono();
+  const on = (route: Route, answer: (c: Context<{ Bindings: HttpBindings }>) => Response | Promise<Response>): void => {
+    const [method = '', path = ''] = route.split(' ');
+    app.on(method, path, async (c) => {
+      const roles = rolesForRoute(route);
+      if (roles !== null) {
+        const certificate = certificateOf(c.env.incoming.socket);
+        const caller = await options.authenticator.authenticate(c.req.header('authorization'), certificate);
+        requireRole(caller, roles, route);
+      }
+      return answer(c);
+    });
+  };
   app.use(
     bodyLimit({
       maxSize: MAX_BODY_BYTES,
       onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
     }),
   );
-  app.get('/healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
-  app.get('/readyz', (c) => {
-    const { ready, reasons } = options.ready();
-    if (ready) return c.json({ ready: true }, 200, NO_STORE);
-    return problem(c, 503, 'NOT_READY', reasons.join('; ') || 'not ready', { reasons });
+  on('GET /healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
+  on('GET /readyz', (c) => {
+    const { ready, reasons, warnings = [] } = options.ready();
+    const more = warnings.length === 0 ? {} : { warnings };
+    if (ready) return c.json({ ready: true, ...more }, 200, NO_STORE);
+    return problem(c, 503, 'NOT_READY', reasons.join('; ') || 'not ready', { reasons, ...more });
   });
-  app.get('/metrics', async (c) => {
-    requireRole(options.authenticator.authenticate(c.req.header('authorization')), METRICS_ROLES, 'GET /metrics');
+  on('GET /metrics', async (c) => {
     const { contentType, text } = await options.metrics.render();
     return c.body(text, 200, { ...NO_STORE, 'content-type': contentType });
   });
@@ -114,6 +146,11 @@ export function createApp(options: HttpServerOptions): Hono {
     return problem(c, 500, 'INTERNAL', 'internal error; the coordinator has logged the cause');
   });
   return app;
+}
+
+/** The client certificate of a session, if it has one that an authority of ours vouches for (DER). */
+function certificateOf(socket: unknown): Uint8Array | undefined {
+  return socket instanceof TLSSocket && socket.authorized ? socket.getPeerCertificate().raw : undefined;
 }
 
 const NO_STORE = { 'cache-control': 'no-store' };
