@@ -3,12 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROLES } from '../../src/auth/principal.js';
-import {
-  createAuthenticator,
-  ensureDevTokens,
-  makeToken,
-  type TokenAuthenticator,
-} from '../../src/auth/tokens.js';
+import { createAuthenticator, ensureDevTokens, makeToken, type TokenAuthenticator } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 
 let directory: string;
