@@ -9,7 +9,7 @@ import { RefusedCallersLog } from './auth/refused-callers.js';
 import { Fault } from './domain/fault.js';
 import type { Logger } from './platform/log.js';
 import type { Metrics } from './platform/metrics.js';
-import { type WatchedFiles, watchFiles } from './platform/watched-files.js';
+import { LOOK_EVERY_MS, type WatchedFiles, watchFiles } from './platform/watched-files.js';
 
 /** What the callers of a coordinator are known by, at any one time. */
 export interface Known {
@@ -25,6 +25,8 @@ export interface CallersOptions {
   readonly certificates: boolean;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** How often the file is looked at for a change. */
+  readonly lookEveryMs?: number;
 }
 
 /**
@@ -64,10 +66,11 @@ export class Callers {
     this.#known = this.#compose(this.#file);
     changed(this.#known);
     if (this.#file === null) return;
-    this.#watched = watchFiles(this.#file.files, async () => {
+    const look = async (): Promise<void> => {
       const known = await this.#reload();
       if (known !== null) changed(known);
-    });
+    };
+    this.#watched = watchFiles(this.#file.files, look, this.#options.lookEveryMs ?? LOOK_EVERY_MS);
   }
 
   close(): void {

@@ -10,7 +10,7 @@ export interface WatchedFiles {
   stop(): void;
 }
 
-/** Seconds between two looks: what a change takes at most to be seen. */
+/** Milliseconds between two looks: what a change takes at most to be seen. */
 export const LOOK_EVERY_MS = 2_000;
 
 /** One `changed` at a time; it is called again only after another change. */

@@ -3,6 +3,7 @@ import type { Method } from '../../auth/roles.js';
 /** Requests that name their namespace elsewhere than in `namespace`; null: they concern none. */
 const ELSEWHERE: Partial<Record<Method, (request: never) => unknown>> = {
   'LeaseService/PreviewWriteSet': ({ request }: { request?: { namespace: string } }) => request?.namespace ?? '',
+  'ConflictMapService/ValidateConflictMap': () => null,
   'NamespaceService/CreateNamespace': ({ name }: { name: string }) => name,
   'NamespaceService/GetNamespace': ({ name }: { name: string }) => name,
   'NamespaceService/ListNamespaces': () => null,
