@@ -70,11 +70,8 @@ class WatchedTls implements ServerTls {
   }
 
   warnings(): readonly string[] {
-    const left = this.notAfterMs - wallClockMicros() / 1_000;
-    if (left > WARN_BEFORE_MS) return [];
-    const days = Math.floor(left / 86_400_000);
-    const when = left <= 0 ? 'has expired' : `expires in ${days} days`;
-    return [`the certificate in ${this.#config.certFile} ${when}`];
+    const warning = expiryWarning(this.#config.certFile, this.notAfterMs);
+    return warning === null ? [] : [warning];
   }
 
   warn(): void {
@@ -97,6 +94,13 @@ class WatchedTls implements ServerTls {
     this.#log.info({ component: 'tls', not_after: new Date(this.notAfterMs).toISOString() }, 'TLS files reloaded');
     this.warn();
   }
+}
+
+/** What there is to say about a certificate's end; null: nothing yet. */
+export function expiryWarning(certFile: string, notAfterMs: number): string | null {
+  const left = notAfterMs - wallClockMicros() / 1_000;
+  if (left > WARN_BEFORE_MS) return null;
+  return `the certificate in ${certFile} ${left <= 0 ? 'has expired' : `expires in ${Math.floor(left / 86_400_000)} days`}`;
 }
 
 function filesOf({ certFile, keyFile, clientCaFile }: TlsConfig): string[] {

@@ -10,8 +10,8 @@ import { EXIT } from '../exit-codes.js';
 
 interface CertsOptions {
   readonly dir: string;
-  readonly host: readonly string[];
-  readonly client: readonly string[];
+  readonly host?: readonly string[];
+  readonly client?: readonly string[];
   readonly days: number;
   readonly force?: boolean;
 }
@@ -36,13 +36,8 @@ export function registerCerts(program: Command, cli: Cli): void {
     .command('certs')
     .description('make certificates for development: an authority, a server certificate, client certificates')
     .option('--dir <directory>', 'where to put them', './certs')
-    .option(
-      '--host <name>',
-      'name or address of the server; repeatable (default: localhost, 127.0.0.1, ::1)',
-      repeated,
-      [],
-    )
-    .option('--client <id>', 'SPIFFE id or common name of a client; repeatable', repeated, [])
+    .option('--host <name>', 'name or address of the server; repeatable (default: localhost, 127.0.0.1, ::1)', repeated)
+    .option('--client <id>', 'SPIFFE id or common name of a client; repeatable', repeated)
     .option('--days <number>', 'how long they are valid, 1 to 365', wholeNumber(1), 30)
     .option('--force', 'replace certificates that are there; the authority is kept')
     .addHelpText(
@@ -79,7 +74,7 @@ export function registerCerts(program: Command, cli: Cli): void {
       );
       out.line(`         WRIT_TLS_CLIENT_CA_FILE=${join(dir, 'ca.pem')}  # to be shown client certificates`);
       out.line(`Clients: WRIT_ENDPOINT=https://localhost:7410 WRIT_CA_FILE=${join(dir, 'ca.pem')}`);
-      if (options.client.length > 0) {
+      if (options.client !== undefined) {
         out.line('         WRIT_CLIENT_CERT_FILE=… WRIT_CLIENT_KEY_FILE=…');
         out.line('Give "certificates" of a principal in WRIT_TOKENS_FILE what is in the last column.');
       }
@@ -96,7 +91,7 @@ interface Wanted {
   readonly known: string;
 }
 
-function toRequests({ host, client }: CertsOptions): Wanted[] {
+function toRequests({ host = [], client = [] }: CertsOptions): Wanted[] {
   const hosts = host.length === 0 ? ['localhost', '127.0.0.1', '::1'] : host;
   const wrong = hosts.find((name) => isIP(name) === 0 && !HOST.test(name));
   if (wrong !== undefined) throw new CliError(EXIT.usage, `${JSON.stringify(wrong)} is no host name and no address.`);
