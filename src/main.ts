@@ -1,23 +1,19 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { realpathSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { readKeyEncryptionKey } from './auth/key-encryption-key.js';
-import {
-  type Authenticator,
-  createAuthenticator,
-  ensureDevTokens,
-  readTokensFile,
-  type TokenEntry,
-  TokensFileError,
-} from './auth/tokens.js';
+import { type PrincipalEntry, PrincipalsFileError } from './auth/principal-entry.js';
+import { ensureDevTokens } from './auth/tokens.js';
+import { Callers } from './callers.js';
 import { createDatabase, type Database } from './database.js';
 import { Fault } from './domain/fault.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
 import { type Component, EXIT, Lifecycle, onStopSignal, StartError } from './platform/lifecycle.js';
 import { createLogger, type Logger } from './platform/log.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
+import { openServerTls, type ServerTls, TlsFilesError } from './platform/server-tls.js';
 import { createServices, type Services } from './services/index.js';
 import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import type { Store } from './storage/store.js';
@@ -28,7 +24,7 @@ import { createRateLimiter } from './transports/rate-limit.js';
 /**
  * The composition root: puts the coordinator together, starts it and stops it.
  *
- * Order of the start: the tokens file, ports (so that a second coordinator on the same ports fails
+ * Order of the start: the principals file, TLS files, ports (so that a second coordinator on the same ports fails
  * before it touches anything), database, tokens, store, services, calls. Order of the stop: calls are
  * drained, then services, store, database, and /readyz last, which says meanwhile why nothing is served.
  *
@@ -86,9 +82,9 @@ class ComposedCoordinator implements Coordinator {
   readonly #grpcServer: GrpcServer;
   readonly #httpServer: HttpServer;
   readonly #database: Database;
-  readonly #entries: TokenEntry[] = [];
-  #authenticator: Authenticator | null = null;
-  #blockerKey: Uint8Array = new Uint8Array();
+  readonly #callers: Callers;
+  #devTokens: readonly PrincipalEntry[] = [];
+  #tls: ServerTls | null = null;
   #store: Store | null = null;
   #services: Services | null = null;
   #readiness: NodeJS.Timeout | undefined;
@@ -99,16 +95,23 @@ class ComposedCoordinator implements Coordinator {
     this.#log = log;
     this.#lifecycle = new Lifecycle(log);
     this.#database = createDatabase(config, log, () => this.#lifecycle.isStopping);
+    this.#callers = new Callers({
+      file: config.tokensFile,
+      certificates: config.tls !== null && config.tls.clientCaFile !== null,
+      metrics: this.#metrics,
+      log,
+    });
     this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
       api: () => this.#api(),
-      authenticator: { authenticate: (authorization) => this.#authenticate(authorization) },
+      authenticator: this.#callers,
       rateLimiter: createRateLimiter(config.limits.maxCallsPerSecond),
       metrics: this.#metrics,
       log,
     });
     this.#metrics.readiness(() => this.#ready().ready);
+    this.#metrics.certificateEnds(() => this.#tls?.notAfterMs ?? null);
     for (const component of this.#components()) this.#lifecycle.add(component);
   }
 
@@ -129,12 +132,13 @@ class ComposedCoordinator implements Coordinator {
   #components(): Component[] {
     const { host, grpcPort, httpPort } = this.#config;
     return [
-      { name: 'tokens file', start: () => this.#readTokensFile(), stop: async () => undefined },
+      { name: 'principals file', start: () => this.#readPrincipals(), stop: async () => this.#callers.close() },
+      { name: 'TLS files', start: () => this.#openTls(), stop: async () => this.#tls?.stop() },
       {
         name: 'ports',
         start: async () => {
-          this.http = await this.#httpServer.listen(host, httpPort);
-          this.grpc = await this.#grpcServer.listen(host, grpcPort);
+          this.http = await this.#httpServer.listen(host, httpPort, this.#tls);
+          this.grpc = await this.#grpcServer.listen(host, grpcPort, this.#tls);
         },
         stop: async (withinMs) => {
           await Promise.all([this.#grpcServer.drain(withinMs), this.#httpServer.stop(withinMs)]);
@@ -148,24 +152,24 @@ class ComposedCoordinator implements Coordinator {
     ];
   }
 
-  async #readTokensFile(): Promise<void> {
-    const { tokensFile } = this.#config;
-    if (tokensFile === null) return;
-    this.#entries.push(...(await readTokensFile(tokensFile)));
-    this.tokensFile = tokensFile;
+  async #readPrincipals(): Promise<void> {
+    await this.#callers.read();
+    this.tokensFile = this.#config.tokensFile ?? '';
+  }
+
+  async #openTls(): Promise<void> {
+    const { tls } = this.#config;
+    if (tls !== null) this.#tls = await openServerTls(tls, this.#log);
   }
 
   async #loadTokens(): Promise<void> {
     const { databaseUrl, dataDir } = this.#config;
     // The embedded database makes it with what it needs; with another one it is for the witness and keys.
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    if (databaseUrl === null) {
-      const dev = await ensureDevTokens(dataDir);
-      this.#entries.push(...dev.entries);
-      this.tokensFile = dev.path;
-    }
-    this.#authenticator = createAuthenticator(this.#entries);
-    this.#blockerKey = makeBlockerKey(this.#entries);
+    if (databaseUrl !== null) return;
+    const dev = await ensureDevTokens(dataDir);
+    this.#devTokens = dev.entries;
+    this.tokensFile = dev.path;
   }
 
   #openStore(): void {
@@ -183,7 +187,7 @@ class ComposedCoordinator implements Coordinator {
     const { issuer, databaseUrl, dataDir } = this.#config;
     const madeIn = databaseUrl === null ? dataDir : null;
     this.#services = createServices({
-      issuer: issuer ?? `http://${this.http}`,
+      issuer: issuer ?? `${this.#tls === null ? 'http' : 'https'}://${this.http}`,
       keyEncryptionKey: await readKeyEncryptionKey({ ...this.#config, madeIn }),
       store: this.#store,
       replicaId: randomUUID(),
@@ -199,9 +203,9 @@ class ComposedCoordinator implements Coordinator {
   }
 
   async #openCalls(): Promise<void> {
-    if (this.#services === null || this.#authenticator === null) throw new Error('services come before calls');
+    if (this.#services === null) throw new Error('services come before calls');
     const { api } = this.#services;
-    this.#grpcServer.serve({ api, authenticator: this.#authenticator, blockerKey: this.#blockerKey });
+    this.#callers.open(this.#devTokens, (known) => this.#grpcServer.serve({ api, ...known }));
     this.#watchReadiness();
     this.#readiness = setInterval(() => this.#watchReadiness(), READINESS_POLL_MS);
     this.#readiness.unref();
@@ -225,7 +229,7 @@ class ComposedCoordinator implements Coordinator {
   #ready(): Readiness {
     if (this.#lifecycle.isStopping) return { ready: false, reasons: ['shutting down'] };
     if (this.#services === null) return { ready: false, reasons: ['starting'] };
-    return this.#services.ready();
+    return { ...this.#services.ready(), warnings: this.#tls?.warnings() ?? [] };
   }
 
   async #untilReady(): Promise<void> {
@@ -242,23 +246,6 @@ class ComposedCoordinator implements Coordinator {
     if (this.#services === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
     return this.#services.api;
   }
-
-  #authenticate(authorization: string | undefined) {
-    if (this.#authenticator === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
-    return this.#authenticator.authenticate(authorization);
-  }
-}
-
-/**
- * The key of the names under which blocking leases appear. Replicas of one installation share its
- * tokens and must use the same names, so it comes from the tokens' hashes, which only those see who
- * configure the coordinator.
- */
-function makeBlockerKey(entries: readonly TokenEntry[]): Uint8Array {
-  const hashes = entries.map((entry) => entry.tokenSha256).toSorted();
-  return createHash('sha256')
-    .update(`writ blocker names\n${hashes.join('\n')}`)
-    .digest();
 }
 
 /** Runs the coordinator as a program: until it is told to stop. Returns its exit code. */
@@ -291,6 +278,7 @@ function readyLine(config: Config, coordinator: Coordinator): Record<string, str
     event: 'ready',
     grpc: coordinator.grpc,
     http: coordinator.http,
+    ...(config.tls === null ? {} : { tls: 'on' }),
     ...(config.databaseUrl === null ? { data_dir: config.dataDir } : {}),
     tokens_file: coordinator.tokensFile,
   };
@@ -307,7 +295,7 @@ function reportFailure(error: unknown, log: Logger | undefined): number {
 }
 
 function isMisconfiguration(error: unknown): boolean {
-  return error instanceof ConfigError || error instanceof TokensFileError;
+  return error instanceof ConfigError || error instanceof PrincipalsFileError || error instanceof TlsFilesError;
 }
 
 function isProgram(): boolean {

@@ -1,5 +1,5 @@
 import { Fault } from '../domain/fault.js';
-import { type Principal, ROLES, type Role } from './principal.js';
+import { inNamespace, type Principal, ROLES, type Role } from './principal.js';
 
 const ALL = ROLES;
 
@@ -60,28 +60,77 @@ export type Method = keyof typeof ROLES_BY_METHOD;
 /** Who may see which run is behind a lease, a blocker or a cycle. */
 const SEES_RUNS: readonly Role[] = ['operator', 'admin', 'auditor'];
 
-/** Who may read metrics. */
-export const METRICS_ROLES: readonly Role[] = ['operator', 'admin', 'auditor'];
+/** Who may call which route over HTTP; null: anybody, without saying who. Metrics tell of all namespaces: their role must hold everywhere. */
+const ROLES_BY_ROUTE = {
+  'GET /healthz': null,
+  'GET /readyz': null,
+  'GET /metrics': ['operator', 'admin', 'auditor'],
+  'GET /.well-known/jwks.json': null,
+  'POST /oauth2/introspect': ['target', 'runner', 'operator', 'admin', 'auditor'],
+} as const satisfies Readonly<Record<string, readonly Role[] | null>>;
+
+/** A route, as method and path. */
+export type Route = keyof typeof ROLES_BY_ROUTE;
+
+/** Every route there is. */
+export const ROUTES = Object.keys(ROLES_BY_ROUTE) as readonly Route[];
+
+/** What concerns the whole installation: the role must hold everywhere. */
+const EVERYWHERE: ReadonlySet<Method> = new Set<Method>([
+  'CredentialService/ListSigningKeys',
+  'CredentialService/RotateSigningKey',
+  'CredentialService/RetireSigningKey',
+]);
 
 /** The roles that may call a method; undefined for a method that is not in the table: nobody may. */
 export function rolesFor(method: string): readonly Role[] | undefined {
   return Object.hasOwn(ROLES_BY_METHOD, method) ? ROLES_BY_METHOD[method as Method] : undefined;
 }
 
-/** Passes when the principal may call the method; else throws a Fault that names the roles that would do. */
-export function authorize(principal: Principal, method: Method): void {
-  requireRole(principal, rolesFor(method) ?? [], method);
+/** The roles that may call a route; null: anybody. */
+export function rolesForRoute(route: Route): readonly Role[] | null {
+  return ROLES_BY_ROUTE[route];
 }
 
-/** Passes when the principal has one of the roles. */
-export function requireRole(principal: Principal, roles: readonly Role[], what: string): void {
-  for (const role of roles) {
-    if (principal.roles.has(role)) return;
+/**
+ * The principal as it is in the call's namespace, when it may call the method there; else throws a Fault that names the
+ * roles that would do. A call that concerns no namespace (null) needs a role in any, or everywhere where it concerns all.
+ */
+export function authorize(principal: Principal, method: Method, namespace: string | null): Principal {
+  const roles = rolesFor(method) ?? [];
+  if (namespace === null) {
+    const single = EVERYWHERE.has(method) ? [] : (principal.namespaceRoles?.values() ?? []);
+    const places = [principal.roles, ...single];
+    if (!places.some((held) => hasOne(held, roles))) throw roleRequired(principal, roles, method);
+    return principal;
   }
-  throw new Fault(
+  const there = inNamespace(principal, namespace);
+  if (!hasOne(there.roles, roles))
+    throw roleRequired(there, roles, `${method} in the namespace ${namespace.slice(0, 64)}`);
+  return there;
+}
+
+/** Passes when the principal may call the route; introspection is of one namespace, which the token names. */
+export function authorizeRoute(principal: Principal, route: Route): void {
+  if (route === 'POST /oauth2/introspect') authorize(principal, 'CredentialService/IntrospectCredential', null);
+  else if (!hasOne(principal.roles, ROLES_BY_ROUTE[route] ?? [])) {
+    throw roleRequired(principal, ROLES_BY_ROUTE[route] ?? [], route);
+  }
+}
+
+function hasOne(held: ReadonlySet<Role>, roles: readonly Role[]): boolean {
+  for (const role of roles) {
+    if (held.has(role)) return true;
+  }
+  return false;
+}
+
+function roleRequired(principal: Principal, roles: readonly Role[], what: string): Fault {
+  const held = [...principal.roles].join(', ') || 'none there';
+  return new Fault(
     'permission_denied',
     'ROLE_REQUIRED',
-    `${what} needs one of the roles ${roles.join(', ') || '(none)'}; ${principal.name} has ${[...principal.roles].join(', ')}`,
+    `${what} needs one of the roles ${roles.join(', ') || '(none)'}; ${principal.name} has ${held}`,
     { metadata: { required_roles: roles.join(',') } },
   );
 }

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
 import type { connectWrit, WritClient } from '../clients/common/connect.js';
 import { WritError } from '../clients/common/errors.js';
+import type { TlsOptions } from '../clients/common/tls.js';
 import { LeaseLostError, RefusedError } from '../clients/runner/errors.js';
 import type { ClientConfig, Environment } from './environment.js';
 import { EXIT } from './exit-codes.js';
@@ -15,6 +16,9 @@ export type Role = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'au
 export interface GlobalOptions {
   readonly endpoint?: string;
   readonly tokenFile?: string;
+  readonly caFile?: string;
+  readonly clientCert?: string;
+  readonly clientKey?: string;
   readonly as?: Role;
   readonly namespace?: string;
   readonly json?: boolean;
@@ -84,20 +88,45 @@ export function exitCodeOf(command: Command): number {
 
 async function connectAs(cli: Cli, options: GlobalOptions, role: Role): Promise<WritClient> {
   const namespace = options.namespace ?? cli.config.namespace;
+  const tls = tlsOf(cli.config, options);
+  const token = await findToken(cli.config, options, role, tls?.certFile !== undefined);
   return cli.connect({
     endpoint: options.endpoint ?? cli.config.endpoint,
-    token: await findToken(cli.config, options, role),
+    ...(token === null ? {} : { token }),
+    ...(tls === null ? {} : { tls }),
+    ...(cli.config.allowInsecure ? { allowInsecure: 'beyond-loopback' as const } : {}),
     ...(namespace === '' ? {} : { namespace }),
     ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
     ...(cli.config.traceparent === null ? {} : { traceparent: cli.config.traceparent }),
   });
 }
 
-/** --token-file, WRIT_TOKEN, WRIT_TOKEN_FILE, and then the token that the embedded mode made for the role. */
-async function findToken(config: ClientConfig, options: GlobalOptions, role: Role): Promise<string> {
+function tlsOf(config: ClientConfig, options: GlobalOptions): TlsOptions | null {
+  const caFile = options.caFile ?? config.caFile;
+  const certFile = options.clientCert ?? config.clientCertFile;
+  const keyFile = options.clientKey ?? config.clientKeyFile;
+  if (caFile === null && certFile === null && keyFile === null) return null;
+  return {
+    ...(caFile === null ? {} : { caFile }),
+    ...(certFile === null ? {} : { certFile }),
+    ...(keyFile === null ? {} : { keyFile }),
+  };
+}
+
+/**
+ * --token-file, WRIT_TOKEN, WRIT_TOKEN_FILE; then, unless a client certificate says who calls (null), the token that the
+ * embedded mode made for the role.
+ */
+async function findToken(
+  config: ClientConfig,
+  options: GlobalOptions,
+  role: Role,
+  certified: boolean,
+): Promise<string | null> {
   if (options.tokenFile !== undefined) return readToken(options.tokenFile);
   if (options.as === undefined && config.token !== null) return config.token;
   if (options.as === undefined && config.tokenFile !== null) return readToken(config.tokenFile);
+  if (options.as === undefined && certified) return null;
   const wanted = options.as ?? role;
   const path = join(config.dataDir, 'dev-tokens.json');
   const text = await readFile(path, 'utf8').catch(() => null);

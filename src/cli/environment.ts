@@ -14,6 +14,12 @@ export interface ClientConfig {
   readonly tokenFile: string | null;
   /** WRIT_DATA_DIR, ./.writ; absolute. Its dev-tokens.json is used when there is no token. */
   readonly dataDir: string;
+  /** WRIT_CA_FILE, WRIT_CLIENT_CERT_FILE, WRIT_CLIENT_KEY_FILE; absolute. */
+  readonly caFile: string | null;
+  readonly clientCertFile: string | null;
+  readonly clientKeyFile: string | null;
+  /** WRIT_ALLOW_INSECURE=beyond-loopback: tokens may travel unencrypted to other machines. */
+  readonly allowInsecure: boolean;
   /** WRIT_NAMESPACE; empty: the coordinator's "default". */
   readonly namespace: string;
   /** NO_COLOR (https://no-color.org). */
@@ -38,12 +44,19 @@ export function readClientConfig(env: Environment): ClientConfig {
     const text = env[name]?.trim();
     return text === undefined || text === '' ? null : text;
   };
-  const tokenFile = given('WRIT_TOKEN_FILE');
+  const file = (name: string): string | null => {
+    const path = given(name);
+    return path === null ? null : resolve(path);
+  };
   return {
     endpoint: endpointOf(given('WRIT_ENDPOINT'), given('WRIT_GRPC_PORT')),
     token: given('WRIT_TOKEN'),
-    tokenFile: tokenFile === null ? null : resolve(tokenFile),
+    tokenFile: file('WRIT_TOKEN_FILE'),
     dataDir: resolve(given('WRIT_DATA_DIR') ?? './.writ'),
+    caFile: file('WRIT_CA_FILE'),
+    clientCertFile: file('WRIT_CLIENT_CERT_FILE'),
+    clientKeyFile: file('WRIT_CLIENT_KEY_FILE'),
+    allowInsecure: given('WRIT_ALLOW_INSECURE') === 'beyond-loopback',
     namespace: given('WRIT_NAMESPACE') ?? '',
     noColor: given('NO_COLOR') !== null,
     traceparent: given('TRACEPARENT'),

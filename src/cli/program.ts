@@ -3,6 +3,7 @@ import { connectWrit } from '../clients/common/connect.js';
 import { duration } from './arguments.js';
 import { type Cli, exitCodeOf, reportError } from './cli.js';
 import { registerAudit } from './commands/audit.js';
+import { registerCerts } from './commands/certs.js';
 import { registerCheck } from './commands/check.js';
 import { registerCompletion } from './commands/completion.js';
 import { registerDoctor } from './commands/doctor.js';
@@ -35,6 +36,9 @@ export function buildProgram(cli: Cli, version: string): Command {
     .version(version)
     .addOption(new Option('--endpoint <host:port>', 'the coordinator (WRIT_ENDPOINT, default 127.0.0.1:7410)'))
     .addOption(new Option('--token-file <file>', 'file with a bearer token (WRIT_TOKEN, WRIT_TOKEN_FILE)'))
+    .addOption(new Option('--ca-file <file>', 'who vouches for the coordinator, for TLS (WRIT_CA_FILE)'))
+    .addOption(new Option('--client-cert <file>', 'client certificate, for TLS (WRIT_CLIENT_CERT_FILE)'))
+    .addOption(new Option('--client-key <file>', 'its private key (WRIT_CLIENT_KEY_FILE)'))
     .addOption(
       new Option(
         '--as <role>',
@@ -77,6 +81,7 @@ const REGISTERED = [
   registerNamespace,
   registerKeys,
   registerToken,
+  registerCerts,
   registerDoctor,
   registerCompletion,
 ];

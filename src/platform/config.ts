@@ -11,8 +11,10 @@ export interface Config {
   readonly grpcPort: number;
   /** WRIT_HTTP_PORT, 7411; 0 picks a free one. */
   readonly httpPort: number;
-  /** WRIT_HOST, 127.0.0.1; beyond loopback only with WRIT_ALLOW_INSECURE=beyond-loopback, as there is no TLS yet. */
+  /** WRIT_HOST, 127.0.0.1; beyond loopback only with TLS, or with WRIT_ALLOW_INSECURE=beyond-loopback. */
   readonly host: string;
+  /** WRIT_TLS_CERT_FILE and the others; null: plain text. */
+  readonly tls: TlsConfig | null;
   /** WRIT_DATABASE_URL; null: the embedded Postgres. Carries a password. */
   readonly databaseUrl: string | null;
   /** WRIT_DATABASE_PREPARED, on; `off` for poolers that cannot keep prepared statements apart. */
@@ -44,6 +46,18 @@ export interface Config {
   /** WRIT_KEY_ROTATION, 30d: how long a key signs. */
   readonly keyRotationMicros: number;
   readonly limits: Limits;
+}
+
+/** What both ports need to speak TLS, 1.2 or later; all files PEM, absolute. */
+export interface TlsConfig {
+  /** WRIT_TLS_CERT_FILE: the server's certificate, then those between it and its authority. */
+  readonly certFile: string;
+  /** WRIT_TLS_KEY_FILE: its private key. */
+  readonly keyFile: string;
+  /** WRIT_TLS_CLIENT_CA_FILE: the authorities of client certificates; null: none are asked for. */
+  readonly clientCaFile: string | null;
+  /** WRIT_TLS_CLIENT_CERTS, optional: `required` refuses connections without one. */
+  readonly clientCerts: 'optional' | 'required';
 }
 
 /** Bounds that requests meet; each is named in the refusal or fault it causes. */
@@ -156,6 +170,10 @@ const schema = z.object({
     /^[\w.:%-]+$/.test(text) ? text : undefined,
   ),
   WRIT_ALLOW_INSECURE: oneOf('no', ['no', 'beyond-loopback']),
+  WRIT_TLS_CERT_FILE: z.string().optional(),
+  WRIT_TLS_KEY_FILE: z.string().optional(),
+  WRIT_TLS_CLIENT_CA_FILE: z.string().optional(),
+  WRIT_TLS_CLIENT_CERTS: oneOf('optional', ['optional', 'required']),
   WRIT_DATABASE_URL: databaseUrl,
   WRIT_DATABASE_PREPARED: oneOf('on', ['on', 'off']),
   WRIT_DATABASE_CONNECTIONS: integer(12, 2, 500),
@@ -208,11 +226,21 @@ export function readConfig(env: Environment = process.env): Config {
 /** What is wrong with settings that are each right. */
 function contradictions(v: Variables): string[] {
   const problems: string[] = [];
-  if (!isLoopback(v.WRIT_HOST) && v.WRIT_ALLOW_INSECURE !== 'beyond-loopback') {
+  const tls = v.WRIT_TLS_CERT_FILE !== undefined;
+  if (!tls && !isLoopback(v.WRIT_HOST) && v.WRIT_ALLOW_INSECURE !== 'beyond-loopback') {
     problems.push(
       `WRIT_HOST: ${v.WRIT_HOST} is reachable from other machines, and tokens would travel unencrypted. ` +
-        'Keep a loopback address, or set WRIT_ALLOW_INSECURE=beyond-loopback where the network protects them.',
+        'Set WRIT_TLS_CERT_FILE and WRIT_TLS_KEY_FILE, keep a loopback address, or set ' +
+        'WRIT_ALLOW_INSECURE=beyond-loopback where the network protects them.',
     );
+  }
+  if (tls && v.WRIT_TLS_KEY_FILE === undefined) problems.push('WRIT_TLS_KEY_FILE: required with WRIT_TLS_CERT_FILE');
+  if (!tls && v.WRIT_TLS_KEY_FILE !== undefined) problems.push('WRIT_TLS_CERT_FILE: required with WRIT_TLS_KEY_FILE');
+  if (!tls && v.WRIT_TLS_CLIENT_CA_FILE !== undefined) {
+    problems.push('WRIT_TLS_CERT_FILE: required with WRIT_TLS_CLIENT_CA_FILE; without TLS nobody shows a certificate');
+  }
+  if (v.WRIT_TLS_CLIENT_CERTS === 'required' && v.WRIT_TLS_CLIENT_CA_FILE === undefined) {
+    problems.push('WRIT_TLS_CLIENT_CA_FILE: required with WRIT_TLS_CLIENT_CERTS=required');
   }
   if (v.WRIT_GRPC_PORT !== 0 && v.WRIT_GRPC_PORT === v.WRIT_HTTP_PORT) {
     problems.push(`WRIT_HTTP_PORT: ${v.WRIT_HTTP_PORT} is WRIT_GRPC_PORT too; each needs its own`);
@@ -235,11 +263,23 @@ export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
+function toTls(v: Variables): TlsConfig | null {
+  const { WRIT_TLS_CERT_FILE: cert, WRIT_TLS_KEY_FILE: key, WRIT_TLS_CLIENT_CA_FILE: ca } = v;
+  if (cert === undefined || key === undefined) return null;
+  return {
+    certFile: resolve(cert),
+    keyFile: resolve(key),
+    clientCaFile: ca === undefined ? null : resolve(ca),
+    clientCerts: v.WRIT_TLS_CLIENT_CERTS,
+  };
+}
+
 function toConfig(v: Variables): Config {
   return {
     grpcPort: v.WRIT_GRPC_PORT,
     httpPort: v.WRIT_HTTP_PORT,
     host: v.WRIT_HOST,
+    tls: toTls(v),
     databaseUrl: v.WRIT_DATABASE_URL ?? null,
     databasePrepared: v.WRIT_DATABASE_PREPARED === 'on',
     databaseConnections: v.WRIT_DATABASE_CONNECTIONS,

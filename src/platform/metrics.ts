@@ -32,6 +32,10 @@ export interface Metrics {
   checked(micros: number): void;
   /** One call over gRPC, with its status code in words. */
   rpcEnded(method: string, code: string, micros: number): void;
+  /** A caller that could not be authenticated, by a bounded set of causes. */
+  callerRefused(cause: string): void;
+  /** When the server's certificate ends, in milliseconds since 1970; null: it has none. Asked at each scrape. */
+  certificateEnds(read: () => number | null): void;
   /** Calls over gRPC that have not ended. */
   rpcsInFlight(read: () => number): void;
   /** Where the gauges of the namespaces come from; asked at each scrape. */
@@ -69,6 +73,7 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     ...credentialCounters(registry),
     ...engineMetrics(registry),
     ...rpcMetrics(registry),
+    ...callerMetrics(registry),
     gauges: (read) => gauges.readFrom(read),
     async render() {
       gauges.refresh();
@@ -253,6 +258,31 @@ function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFligh
     },
     readiness(read) {
       ready = read;
+    },
+  };
+}
+
+function callerMetrics(registry: Registry): Pick<Metrics, 'callerRefused' | 'certificateEnds'> {
+  const registers = [registry];
+  const refused = new Counter({
+    registers,
+    name: 'writ_callers_refused_total',
+    help: 'Calls and requests whose caller could not be authenticated, by cause.',
+    labelNames: ['cause'],
+  });
+  let ends: () => number | null = () => null;
+  new Gauge({
+    registers,
+    name: 'writ_tls_certificate_end_seconds',
+    help: 'When the certificate of the server ends, in seconds since 1970; 0: it has none.',
+    collect() {
+      this.set((ends() ?? 0) / 1_000);
+    },
+  });
+  return {
+    callerRefused: (cause) => refused.inc({ cause }),
+    certificateEnds(read) {
+      ends = read;
     },
   };
 }

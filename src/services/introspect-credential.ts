@@ -1,11 +1,12 @@
 import { type CredentialClaims, MAX_CREDENTIAL_BYTES } from '../auth/credentials.js';
+import { inNamespace } from '../auth/principal.js';
 import { leaseReason } from '../domain/check-fence.js';
 import { credentialReason } from '../domain/credential.js';
 import type { View } from '../domain/decide/decision.js';
 import { hasEnded } from '../domain/run.js';
 import type { At, CallContext, Introspection } from './api.js';
 import { confirmationOf, presentedOf } from './credential-claims.js';
-import { type Deps, hasRole } from './deps.js';
+import type { Deps } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 const UNKNOWN: At<Introspection> = { value: { active: false }, revision: 0, now: 0 };
@@ -35,11 +36,10 @@ export async function introspectCredential(
 }
 
 function maySee(context: CallContext, claims: CredentialClaims): boolean {
-  if (hasRole(context, 'operator', 'admin', 'auditor')) return true;
-  const { name } = context.principal;
-  return (
-    (hasRole(context, 'target') && claims.aud === name) || (hasRole(context, 'runner') && claims.client_id === name)
-  );
+  // The call names no namespace; the token does.
+  const { name, roles } = inNamespace(context.principal, claims.namespace);
+  if (roles.has('operator') || roles.has('admin') || roles.has('auditor')) return true;
+  return (roles.has('target') && claims.aud === name) || (roles.has('runner') && claims.client_id === name);
 }
 
 /** As a check of it would be begun; who presents it is for the target to compare with `cnf`. */

@@ -1,4 +1,5 @@
-import { invalidArgument } from '../domain/fault.js';
+import { visibleNamespaces } from '../auth/principal.js';
+import { Fault, invalidArgument } from '../domain/fault.js';
 import { hasEnded } from '../domain/run.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { CallContext, NamespaceView, Page, Paged } from './api.js';
@@ -35,15 +36,29 @@ export async function getNamespace(deps: Deps, _context: CallContext, input: { n
   return describe(deps, await deps.replica.open(namespaceOf(input.name)));
 }
 
+/** ListNamespaces: all of them, or those in which the caller has a role. */
 export async function listNamespaces(
   deps: Deps,
-  _context: CallContext,
+  context: CallContext,
   input: { page: Page },
 ): Promise<Paged<NamespaceView>> {
   const { size, after } = pageOf(input.page);
-  const names = await deps.store.listNamespaces(after, size + 1);
+  const visible = visibleNamespaces(context.principal);
+  const names =
+    visible === null
+      ? await deps.store.listNamespaces(after, size + 1)
+      : visible.filter((name) => name > after).slice(0, size + 1);
   const { items, nextToken } = paged(names, size, (name) => name);
   const views: NamespaceView[] = [];
-  for (const name of items) views.push(await describe(deps, await deps.replica.open(name)));
+  for (const name of items) {
+    const engine = await deps.replica.open(name).catch(noneYet);
+    if (engine !== null) views.push(await describe(deps, engine));
+  }
   return { items: views, nextToken };
+}
+
+/** Roles can be given in a namespace before it is made. */
+function noneYet(error: unknown): null {
+  if (error instanceof Fault && error.reason === 'NAMESPACE_NOT_FOUND') return null;
+  throw error;
 }

@@ -17,21 +17,31 @@ interface Bucket {
 
 const UNLIMITED: RateLimiter = { take: () => undefined };
 
+/** A bucket that nobody took from for so long is full again, and need not be remembered. */
+const REFILLED_AFTER_MICROS = 1e6;
+
 /**
- * A token bucket per principal that holds one second's worth of calls. There are as many buckets as
- * principals have called, which the tokens file bounds.
+ * A token bucket per principal that holds one second's worth of calls. There are as many buckets as principals have
+ * called lately: claims can make any number of names.
  */
 export function createRateLimiter(callsPerSecond: number, now: () => number = monotonicMicros): RateLimiter {
   if (callsPerSecond === 0) return UNLIMITED;
   const buckets = new Map<string, Bucket>();
+  const forgetFull = (at: number): void => {
+    for (const [principal, bucket] of buckets) {
+      if (at - bucket.refilledAt < REFILLED_AFTER_MICROS) return;
+      buckets.delete(principal);
+    }
+  };
   return {
     take(principal) {
       const at = now();
+      forgetFull(at);
       let bucket = buckets.get(principal);
-      if (bucket === undefined) {
-        bucket = { tokens: callsPerSecond, refilledAt: at };
-        buckets.set(principal, bucket);
-      }
+      bucket ??= { tokens: callsPerSecond, refilledAt: at };
+      // Kept in the order of use.
+      buckets.delete(principal);
+      buckets.set(principal, bucket);
       const refill = ((at - bucket.refilledAt) * callsPerSecond) / 1e6;
       bucket.tokens = Math.min(callsPerSecond, bucket.tokens + refill);
       bucket.refilledAt = at;

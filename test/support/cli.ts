@@ -9,7 +9,9 @@ export interface CliResult {
   /** How it connected, if it did. */
   readonly connected: readonly {
     readonly endpoint: string;
-    readonly token: string;
+    readonly token?: string;
+    readonly tls?: object;
+    readonly allowInsecure?: string;
     readonly namespace?: string;
     readonly timeoutMs?: number;
   }[];

@@ -210,7 +210,8 @@ describe('token', () => {
   });
 
   it('makes entries that the coordinator takes', async () => {
-    const { readTokensFile, createAuthenticator } = await import('../../src/auth/tokens.js');
+    const { createAuthenticator } = await import('../../src/auth/tokens.js');
+    const { readPrincipalsFile } = await import('../../src/auth/principals-file.js');
     const { token, entry } = (await cli(['token', '--name', 'svc:x', '--role', 'runner', '--json'])).json() as {
       token: string;
       entry: object;
@@ -218,7 +219,9 @@ describe('token', () => {
     const path = join(directory, 'tokens.json');
     await writeFile(path, JSON.stringify({ principals: [entry] }));
     await chmod(path, 0o600);
-    expect(createAuthenticator(await readTokensFile(path)).authenticate(`Bearer ${token}`)).toMatchObject({
+    expect(
+      createAuthenticator((await readPrincipalsFile(path)).principals).authenticate(`Bearer ${token}`),
+    ).toMatchObject({
       name: 'svc:x',
     });
   });

@@ -18,6 +18,7 @@ describe('readConfig', () => {
       grpcPort: 7410,
       httpPort: 7411,
       host: '127.0.0.1',
+      tls: null,
       databaseUrl: null,
       databasePrepared: true,
       databaseConnections: 12,
@@ -113,6 +114,21 @@ describe('readConfig', () => {
     expect(readConfig({ WRIT_HOST: '0.0.0.0', WRIT_ALLOW_INSECURE: 'beyond-loopback' }).host).toBe('0.0.0.0');
     expect(['localhost', '::1', '127.0.0.1', '127.8.9.1'].every(isLoopback)).toBe(true);
     expect(['0.0.0.0', '::', '10.0.0.1', '127.example.org', 'localhost.example.org'].some(isLoopback)).toBe(false);
+  });
+
+  it('goes beyond loopback with TLS, and needs all of its files', () => {
+    const files = { WRIT_TLS_CERT_FILE: '/tls/cert.pem', WRIT_TLS_KEY_FILE: '/tls/key.pem' };
+    expect(readConfig({ WRIT_HOST: '0.0.0.0', ...files }).tls).toEqual({
+      certFile: '/tls/cert.pem',
+      keyFile: '/tls/key.pem',
+      clientCaFile: null,
+      clientCerts: 'optional',
+    });
+    expect(problemsOf({ WRIT_TLS_CERT_FILE: 'c' })[0]).toMatch(/^WRIT_TLS_KEY_FILE: required/);
+    expect(problemsOf({ WRIT_TLS_KEY_FILE: 'k' })[0]).toMatch(/^WRIT_TLS_CERT_FILE: required/);
+    expect(problemsOf({ WRIT_TLS_CLIENT_CA_FILE: 'c' })[0]).toMatch(/^WRIT_TLS_CERT_FILE: required/);
+    expect(problemsOf({ ...files, WRIT_TLS_CLIENT_CERTS: 'required' })[0]).toMatch(/^WRIT_TLS_CLIENT_CA_FILE: req/);
+    expect(problemsOf({ WRIT_TLS_CLIENT_CERTS: 'yes' })[0]).toMatch(/^WRIT_TLS_CLIENT_CERTS: must be/);
   });
 
   it('refuses contradictions', () => {

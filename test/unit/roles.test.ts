@@ -24,7 +24,7 @@ function principal(...roles: Role[]): Principal {
 
 function refused(who: Principal, method: string): Fault {
   try {
-    authorize(who, method as Method);
+    authorize(who, method as Method, 'default');
   } catch (error) {
     if (error instanceof Fault) return error;
     throw error;
@@ -48,7 +48,7 @@ describe('the table of roles', () => {
     ['NamespaceService/GetNamespace', ROLES],
   ] as const)('%s is for %j alone', (method, roles) => {
     for (const role of ROLES) {
-      if ((roles as readonly Role[]).includes(role)) authorize(principal(role), method);
+      if ((roles as readonly Role[]).includes(role)) authorize(principal(role), method, 'default');
       else expect(refused(principal(role), method).reason).toBe('ROLE_REQUIRED');
     }
   });
@@ -66,5 +66,30 @@ describe('the table of roles', () => {
 
   it('shows the runs behind blockers to operators, admins and auditors', () => {
     expect(ROLES.filter((role) => seesOtherRuns(principal(role)))).toEqual(['admin', 'operator', 'auditor']);
+  });
+
+  describe('in a namespace', () => {
+    const who: Principal = {
+      name: 'somebody',
+      roles: new Set(['auditor']),
+      namespaceRoles: new Map([['team-a', new Set<Role>(['runner'])]]),
+    };
+    const local: Principal = { ...who, roles: new Set() };
+
+    it('adds to those that hold everywhere', () => {
+      expect([...authorize(who, 'LeaseService/AcquireWriteSet', 'team-a').roles]).toEqual(['auditor', 'runner']);
+      expect(refused(who, 'LeaseService/AcquireWriteSet').reason).toBe('ROLE_REQUIRED');
+      expect([...authorize(who, 'AuditService/ListEvents', 'default').roles]).toEqual(['auditor']);
+    });
+
+    it('ends at its border, also for what everybody may do', () => {
+      authorize(local, 'NamespaceService/GetNamespace', 'team-a');
+      expect(refused(local, 'NamespaceService/GetNamespace').message).toContain('none there');
+    });
+
+    it('is enough for a call that concerns no namespace', () => {
+      expect(authorize(local, 'NamespaceService/ListNamespaces', null)).toBe(local);
+      expect(() => authorize(local, 'FenceService/CheckFence', null)).toThrow(/one of the roles target/);
+    });
   });
 });

@@ -3,15 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { ROLES } from '../../src/auth/principal.js';
-import {
-  type Authenticator,
-  createAuthenticator,
-  ensureDevTokens,
-  hashToken,
-  makeToken,
-  readTokensFile,
-  TokensFileError,
-} from '../../src/auth/tokens.js';
+import { createAuthenticator, ensureDevTokens, makeToken, type TokenAuthenticator } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 
 let directory: string;
@@ -22,7 +14,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-function refusal(authenticator: Authenticator, authorization: string | undefined): string {
+function refusal(authenticator: TokenAuthenticator, authorization: string | undefined): string {
   try {
     authenticator.authenticate(authorization);
   } catch (error) {
@@ -87,41 +79,6 @@ describe('an authenticator', () => {
         { name: 'b', roles: ['runner'], tokenSha256 },
       ]),
     ).toThrow(/b: its token is another entry's too/);
-  });
-});
-
-describe('a tokens file', () => {
-  async function read(content: unknown): Promise<unknown> {
-    const path = join(directory, 'tokens.json');
-    await writeFile(path, typeof content === 'string' ? content : JSON.stringify(content));
-    return readTokensFile(path);
-  }
-
-  it('is read', async () => {
-    const { tokenSha256 } = makeToken();
-    const content = {
-      principals: [{ name: 'a', roles: ['runner', 'target'], token_sha256: tokenSha256.toUpperCase() }],
-    };
-    expect(await read(content)).toEqual([{ name: 'a', roles: ['runner', 'target'], tokenSha256 }]);
-  });
-
-  it.each([
-    ['is not JSON', 'principals:'],
-    ['principals', {}],
-    ['principals.0.name', { principals: [{ name: 'a b', roles: ['runner'], token_sha256: hashToken('x') }] }],
-    ['principals.0.name', { principals: [{ name: 'system', roles: ['runner'], token_sha256: hashToken('x') }] }],
-    ['principals.0.roles', { principals: [{ name: 'a', roles: [], token_sha256: hashToken('x') }] }],
-    ['principals.0.roles.0', { principals: [{ name: 'a', roles: ['root'], token_sha256: hashToken('x') }] }],
-    ['principals.0.token_sha256', { principals: [{ name: 'a', roles: ['runner'], token_sha256: 'writ_secret' }] }],
-    ['principals.0', { principals: [{ name: 'a', roles: ['runner'], token_sha256: hashToken('x'), token: 'y' }] }],
-  ])('is refused by name: %s', async (where, content) => {
-    await expect(read(content)).rejects.toThrow(TokensFileError);
-    await expect(read(content)).rejects.toThrow(join(directory, 'tokens.json'));
-    await expect(read(content)).rejects.toThrow(where);
-  });
-
-  it('is missed by name', async () => {
-    await expect(readTokensFile(join(directory, 'nowhere'))).rejects.toThrow(/nowhere: cannot be read/);
   });
 });
 

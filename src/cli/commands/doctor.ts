@@ -1,17 +1,22 @@
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
+import type { IncomingMessage } from 'node:http';
+import { request } from 'node:https';
 import { createRequire } from 'node:module';
 import { connect } from 'node:net';
 import { arch, platform } from 'node:os';
 import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import type { Command } from 'commander';
 import pg from 'pg';
-import { readTokensFile } from '../../auth/tokens.js';
+import { readPrincipalsFile } from '../../auth/principals-file.js';
 import { parseEndpoint } from '../../clients/common/channel.js';
 import { wallClockMicros } from '../../platform/clock.js';
-import { type Config, ConfigError, readConfig } from '../../platform/config.js';
+import { type Config, ConfigError, isLoopback, readConfig } from '../../platform/config.js';
+import { expiryWarning, loadTls } from '../../platform/server-tls.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
@@ -69,7 +74,7 @@ async function examine(cli: Cli): Promise<Finding[]> {
     return [...findings, ...error.problems.map((problem) => wrong('settings', problem))];
   }
   findings.push(...(await ports(config)));
-  findings.push(await tokens(config), await disk(config.dataDir));
+  findings.push(await tokens(config), await tls(config), await disk(config.dataDir));
   findings.push(
     config.databaseUrl === null ? await embeddedBinaries() : skipped('embedded Postgres', 'WRIT_DATABASE_URL is set'),
   );
@@ -87,8 +92,8 @@ export function nodeVersion(version: string): Finding {
 }
 
 /** A port that is taken is no trouble if it is the coordinator who took it. */
-async function ports({ host, grpcPort, httpPort }: Config): Promise<Finding[]> {
-  const readiness = httpPort === 0 ? null : await coordinatorOn(host, httpPort);
+async function ports({ host, grpcPort, httpPort, tls: files }: Config): Promise<Finding[]> {
+  const readiness = httpPort === 0 ? null : await coordinatorOn(host, httpPort, files !== null);
   const look = async (what: string, number: number): Promise<Finding> => {
     if (number === 0) return ok(what, '0: a free one is picked at the start');
     if (!(await listens(host, number))) return ok(what, `${host}:${number} is free`);
@@ -109,17 +114,34 @@ async function reachable(endpoint: string): Promise<Finding> {
       );
 }
 
-/** Whether the coordinator there is ready; null: none answers. */
-async function coordinatorOn(host: string, number: number): Promise<boolean | null> {
+/** Whether the coordinator there is ready; null: none answers, or it wants a client certificate. */
+async function coordinatorOn(host: string, number: number, secure: boolean): Promise<boolean | null> {
+  const authority = `${host.includes(':') ? `[${host}]` : host}:${number}`;
   try {
-    const url = `http://${host.includes(':') ? `[${host}]` : host}:${number}/readyz`;
-    const answer = (await (await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })).json()) as {
+    const answer = JSON.parse(await (secure ? getSecurely(authority) : getPlainly(authority))) as {
       ready?: unknown;
+      reason?: unknown;
     };
-    return typeof answer.ready === 'boolean' ? answer.ready : null;
+    if (answer.reason === 'NOT_READY') return false;
+    return answer.ready === true ? true : null;
   } catch {
     return null;
   }
+}
+
+async function getPlainly(authority: string): Promise<string> {
+  return (await fetch(`http://${authority}/readyz`, { signal: AbortSignal.timeout(TIMEOUT_MS) })).text();
+}
+
+/** Whose certificate it is does not matter here: nothing is told to it, and what it says is only shown. */
+async function getSecurely(authority: string): Promise<string> {
+  const asked = request(`https://${authority}/readyz`, {
+    rejectUnauthorized: false,
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+    agent: false,
+  }).end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  return text(response);
 }
 
 function listens(host: string, number: number): Promise<boolean> {
@@ -139,8 +161,9 @@ function listens(host: string, number: number): Promise<boolean> {
 async function tokens(config: Config): Promise<Finding> {
   if (config.tokensFile !== null) {
     try {
-      const entries = await readTokensFile(config.tokensFile);
-      return ok('tokens', `${config.tokensFile}: ${entries.length} entries`);
+      const { principals, issuers } = await readPrincipalsFile(config.tokensFile);
+      const more = issuers.length === 0 ? '' : `, ${issuers.length} issuers`;
+      return ok('tokens', `${config.tokensFile}: ${principals.length} entries${more}`);
     } catch (error) {
       return wrong('tokens', reasonOf(error));
     }
@@ -151,6 +174,23 @@ async function tokens(config: Config): Promise<Finding> {
   return (found.mode & 0o077) === 0
     ? ok('tokens', path)
     : wrong('tokens', `${path} can be read by others: chmod 600 it`);
+}
+
+/** Whether the files fit together, and how long they last. */
+async function tls({ tls: files, host }: Config): Promise<Finding> {
+  if (files === null) {
+    return isLoopback(host)
+      ? skipped('TLS', 'none; both ports listen on loopback')
+      : warning('TLS', `none, and ${host} is reachable from other machines: tokens travel unencrypted`);
+  }
+  try {
+    const { notAfterMs } = await loadTls(files);
+    const ending = expiryWarning(files.certFile, notAfterMs);
+    if (ending === null) return ok('TLS', `${files.certFile}, until ${new Date(notAfterMs).toISOString()}`);
+    return notAfterMs * 1_000 < wallClockMicros() ? wrong('TLS', ending) : warning('TLS', ending);
+  } catch (error) {
+    return wrong('TLS', reasonOf(error));
+  }
 }
 
 async function disk(dataDir: string): Promise<Finding> {

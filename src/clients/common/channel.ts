@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import {
+  type ChannelCredentials,
   Client,
   type ClientReadableStream,
   credentials,
@@ -9,6 +10,7 @@ import {
 } from '@grpc/grpc-js';
 import pRetry from 'p-retry';
 import { WritError } from './errors.js';
+import { hostOf, type TlsOptions, tlsCredentials } from './tls.js';
 
 /** How one call is made. */
 export interface CallOptions {
@@ -51,7 +53,11 @@ export interface Channel {
 
 export interface ChannelOptions {
   readonly endpoint: string;
-  readonly token: string;
+  /** Absent: the client certificate says who calls. */
+  readonly token?: string | undefined;
+  readonly tls?: TlsOptions | undefined;
+  /** `beyond-loopback`: the token may travel in the clear to other machines. */
+  readonly allowInsecure?: 'beyond-loopback' | undefined;
   readonly timeoutMs: number;
   readonly traceparent?: string | undefined;
 }
@@ -63,9 +69,10 @@ const MAX_DELAY_MS = 2_000;
 const MAX_MESSAGE_BYTES = 64 << 20;
 
 /** One HTTP/2 connection for all services, and what every call has in common. */
-export function openChannel({ endpoint, token, timeoutMs, traceparent }: ChannelOptions): Channel {
-  const { address, secure } = parseEndpoint(endpoint);
-  const client = new Client(address, secure ? credentials.createSsl() : credentials.createInsecure(), {
+export function openChannel(options: ChannelOptions): Channel {
+  const { endpoint, token, timeoutMs, traceparent } = options;
+  const [address, channelCredentials] = transportOf(options);
+  const client = new Client(address, channelCredentials, {
     // The default of 2 minutes at most would outlast most leases.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.min_reconnect_backoff_ms': 100,
@@ -112,6 +119,27 @@ export function openChannel({ endpoint, token, timeoutMs, traceparent }: Channel
   };
 }
 
+/** Where to connect and how; refuses what would send a token in the clear to other machines. */
+function transportOf({ endpoint, token, tls, allowInsecure }: ChannelOptions): [string, ChannelCredentials] {
+  const { address, secure } = parseEndpoint(endpoint);
+  if (token === undefined && tls?.certFile === undefined)
+    throw new WritError('INVALID_ARGUMENT', 'give a token, or a client certificate with its key, or both');
+  if (tls !== undefined && /^http:/.test(endpoint))
+    throw new WritError('INVALID_ARGUMENT', `${endpoint} is plain text; with TLS files it must be https://`);
+  if (secure || tls !== undefined) return [address, tlsCredentials(address, tls ?? {})];
+  if (allowInsecure !== 'beyond-loopback' && !isLoopback(hostOf(address)))
+    throw new WritError(
+      'INVALID_ARGUMENT',
+      `${address} is another machine, and the token would travel there unencrypted. Use https://${address}, or allow ` +
+        'it with `allowInsecure: "beyond-loopback"` (WRIT_ALLOW_INSECURE) where the network protects it.',
+    );
+  return [address, credentials.createInsecure()];
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
 async function repeatWhileUnavailable<S>(
   attempt: () => Promise<S>,
   totalMs: number,
@@ -141,24 +169,24 @@ async function repeatWhileUnavailable<S>(
 }
 
 /**
- * `host:port` and `http://host:port` are plain text, `https://host:port` is TLS with the system's roots.
+ * `host:port` and `http://host:port` are plain text, `https://host:port` and `grpcs://host:port` are TLS.
  *
  * @example parseEndpoint('[::1]:7410') // { address: '[::1]:7410', secure: false }
  */
 export function parseEndpoint(endpoint: string): { readonly address: string; readonly secure: boolean } {
-  const [, scheme = '', address = ''] = /^(?:(https?):\/\/)?([^/\s@]+:\d{1,5})\/?$/.exec(endpoint) ?? [];
+  const [, scheme = '', address = ''] = /^(?:(https?|grpcs):\/\/)?([^/\s@]+:\d{1,5})\/?$/.exec(endpoint) ?? [];
   if (address === '') {
     throw new WritError(
       'INVALID_ARGUMENT',
       `the endpoint must be host:port or https://host:port, not ${JSON.stringify(endpoint)}`,
     );
   }
-  return { address, secure: scheme === 'https' };
+  return { address, secure: scheme === 'https' || scheme === 'grpcs' };
 }
 
-function metadataFor(token: string, requestId: string, { traceparent, tracestate }: CallOptions): Metadata {
+function metadataFor(token: string | undefined, requestId: string, { traceparent, tracestate }: CallOptions): Metadata {
   const metadata = new Metadata();
-  metadata.set('authorization', `Bearer ${token}`);
+  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
   metadata.set('x-request-id', requestId);
   if (traceparent !== undefined) metadata.set('traceparent', traceparent);
   if (tracestate !== undefined) metadata.set('tracestate', tracestate);

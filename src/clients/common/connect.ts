@@ -15,12 +15,17 @@ import * as leases from '../../gen/writ/v1/lease_service.js';
 import * as namespaces from '../../gen/writ/v1/namespace_service.js';
 import * as runs from '../../gen/writ/v1/run_service.js';
 import { type CallOptions, type Channel, type Method, openChannel, type Repeat } from './channel.js';
+import type { TlsOptions } from './tls.js';
 
 export interface ConnectOptions {
   /** `host:port`, or `https://host:port` for TLS. */
   readonly endpoint: string;
-  /** The bearer token of the principal. */
-  readonly token: string;
+  /** The bearer token of the principal; may be left out where the client certificate says who calls. */
+  readonly token?: string;
+  /** Files for TLS, read anew for every connection; with them `host:port` is TLS too. */
+  readonly tls?: TlsOptions;
+  /** `beyond-loopback`: the token may travel unencrypted to other machines, where the network protects it. */
+  readonly allowInsecure?: 'beyond-loopback';
   /** Filled in where a request names no namespace. Default: the coordinator's, "default". */
   readonly namespace?: string;
   /** For calls that say nothing else. Default 10 s. */
@@ -131,8 +136,8 @@ const ACQUIRE_TIMEOUT_MS = 25_000;
  */
 export function connectWrit(options: ConnectOptions): WritClient {
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
-  const { endpoint, token, traceparent } = options;
-  const channel = openChannel({ endpoint, token, timeoutMs, traceparent });
+  const { endpoint, token, tls, allowInsecure, traceparent } = options;
+  const channel = openChannel({ endpoint, token, tls, allowInsecure, timeoutMs, traceparent });
   const namespace = options.namespace ?? '';
   const make =
     <P, Q extends object>(message: Message<P, Q>) =>

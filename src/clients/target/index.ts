@@ -10,6 +10,7 @@
  */
 export { type ConnectOptions, connectWrit, type WritClient } from '../common/connect.js';
 export { type WritCode, WritError, type WritViolation } from '../common/errors.js';
+export type { TlsOptions } from '../common/tls.js';
 export {
   checkFence,
   type DecisionReason,

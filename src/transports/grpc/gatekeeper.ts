@@ -13,13 +13,15 @@ import { toWireStatus } from './status.js';
 /** Only health is anonymous. */
 const ANONYMOUS = '/grpc.health.v1.Health/';
 
+/** Finds out who calls, by the call's metadata and the certificate (DER) of its session; throws, or rejects with, a Fault. */
+export type Authenticate = (metadata: Metadata, certificate: Uint8Array | undefined) => void | Promise<void>;
+
 /**
- * Turns callers away by their metadata, before their message is read: a stranger must not make the coordinator decode
- * megabytes. Who passes is authenticated again by the handler, which knows the method and what it may do. A message that
- * is a Fault (see `guarded`) is answered with it.
+ * Turns callers away by their metadata and certificate, before their message is read: a stranger must not make the
+ * coordinator decode megabytes. A message that is a Fault (see `guarded`) is answered with it.
  */
 export function gatekeeper(
-  authenticate: (metadata: Metadata) => void,
+  authenticate: Authenticate,
   turnedAway: (path: string, code: status) => void,
 ): ServerInterceptor {
   return (method, call) => {
@@ -29,16 +31,23 @@ export function gatekeeper(
       turnedAway(method.path, code);
       call.sendStatus({ code, details, metadata });
     };
+    const find = (metadata: Metadata): void | Promise<void> => {
+      if (method.path.startsWith(ANONYMOUS)) return;
+      // Of a certificate that did not verify grpc-js says nothing here, and so it counts for nothing.
+      return authenticate(metadata, call.getAuthContext().sslPeerCertificate?.raw);
+    };
     const listener = new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
         requestId = requestIdOf(metadata);
+        let found: void | Promise<void>;
         try {
-          if (!method.path.startsWith(ANONYMOUS)) authenticate(metadata);
+          found = find(metadata);
         } catch (error) {
           refuse(error);
           return;
         }
-        next(metadata);
+        if (found === undefined) next(metadata);
+        else found.then(() => next(metadata), refuse);
       })
       .withOnReceiveMessage((message, next) => (message instanceof Fault ? refuse(message) : next(message)));
     return new ServerInterceptingCall(call, new ResponderBuilder().withStart((next) => next(listener.build())).build());

@@ -6,9 +6,9 @@ import {
   type ServerWritableStream,
   status,
 } from '@grpc/grpc-js';
+import type { Authenticator } from '../../auth/authenticator.js';
 import type { Principal } from '../../auth/principal.js';
 import { authorize, type Method } from '../../auth/roles.js';
-import type { Authenticator } from '../../auth/tokens.js';
 import { Fault } from '../../domain/fault.js';
 import { monotonicMicros, wallClockMicros } from '../../platform/clock.js';
 import { type Logger, shortLeaseId } from '../../platform/log.js';
@@ -17,6 +17,7 @@ import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
 import type { CallContext, WritApi } from '../../services/api.js';
 import type { RateLimiter } from '../rate-limit.js';
 import { authorizationOf, requestIdOf, single } from './metadata.js';
+import { namespaceOf, orDefault } from './namespace-of.js';
 import { toWireStatus, type WireStatus } from './status.js';
 import type { Unread } from './unread.js';
 
@@ -69,6 +70,8 @@ const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOW
 export class CallHandler {
   readonly #options: HandlerOptions;
   readonly #active = new Set<Call>();
+  /** Who made the call with this metadata, as the gatekeeper found; kept apart, since what is in metadata callers write. */
+  readonly #callers = new WeakMap<Metadata, Principal>();
   readonly #lines = new LineBudget(MAX_LOG_LINES_PER_SECOND);
   readonly #errorLines = new LineBudget(MAX_ERROR_LINES_PER_SECOND);
 
@@ -87,8 +90,7 @@ export class CallHandler {
       const fail = (error: unknown): void => call.fail(error);
       this.#active.add(call);
       try {
-        const api = this.#admit(call, surface.metadata);
-        const request = call.read<Request>();
+        const { api, request } = this.#admit<Request>(call, surface.metadata);
         call.span.run(() => work(api, call, request)).then(succeed, fail);
       } catch (error) {
         fail(error);
@@ -107,8 +109,7 @@ export class CallHandler {
       });
       this.#active.add(call);
       try {
-        const api = this.#admit(call, surface.metadata);
-        const request = call.read<Request>();
+        const { api, request } = this.#admit<Request>(call, surface.metadata);
         const parts = call.span.run(() => work(api, call, request));
         pump(parts, surface, call).then(
           () => {
@@ -122,9 +123,19 @@ export class CallHandler {
     };
   }
 
-  /** Authenticates a call that is not ours to convert, such as reflection. */
-  authenticate(metadata: Metadata): Principal {
-    return this.#options.serving().authenticator.authenticate(authorizationOf(metadata));
+  /** Finds out who calls, once per call; the gatekeeper asks before the message is read. */
+  authenticate(metadata: Metadata, certificate: Uint8Array | undefined): void | Promise<void> {
+    const { authenticator } = this.#options.serving();
+    const found = authenticator.authenticate(authorizationOf(metadata), certificate);
+    if (found instanceof Promise) return found.then((principal) => void this.#callers.set(metadata, principal));
+    this.#callers.set(metadata, found);
+  }
+
+  /** Who makes the call, as the gatekeeper found. */
+  callerOf(metadata: Metadata): Principal {
+    const principal = this.#callers.get(metadata);
+    if (principal === undefined) throw new Error('the call did not pass the gatekeeper');
+    return principal;
   }
 
   /** Ends every call that is still going on with this fault. */
@@ -134,13 +145,18 @@ export class CallHandler {
     return cut.length;
   }
 
-  #admit(call: Call, metadata: Metadata): WritApi {
-    const { api, authenticator } = this.#options.serving();
-    const principal = authenticator.authenticate(authorizationOf(metadata));
-    call.principal = principal;
-    authorize(principal, call.method);
-    this.#options.rateLimiter.take(principal.name);
-    return api;
+  /** Only of a caller who may call the method somewhere, and not too often, is the request read at all. */
+  #admit<Request>(call: Call, metadata: Metadata): { api: WritApi; request: Request } {
+    const { api } = this.#options.serving();
+    const caller = this.callerOf(metadata);
+    call.principal = caller;
+    authorize(caller, call.method, null);
+    this.#options.rateLimiter.take(caller.name);
+    const request = call.read<Request>();
+    const namespace = namespaceOf(call.method, request);
+    call.principal = authorize(caller, call.method, namespace);
+    call.authorizedIn = namespace;
+    return { api, request };
   }
 
   /** Whether there is still somebody to answer. */
@@ -229,6 +245,8 @@ export class Call implements CallContext {
   namespace = '';
   /** As it was read; empty before. */
   request: object = {};
+  /** Where the principal's roles were looked at; null: in no namespace. */
+  authorizedIn: string | null = null;
   readonly startedAt = monotonicMicros();
   readonly requestId: string;
   readonly span: ServerSpan;
@@ -270,6 +288,7 @@ export class Call implements CallContext {
 
   /** The same call, about this namespace. */
   within(namespace: string): this {
+    if (orDefault(namespace) !== this.authorizedIn) throw new Error('the call is authorised for another namespace');
     this.namespace = namespace;
     return this;
   }

@@ -24,6 +24,7 @@ import type { Limits } from '../../platform/config.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { ServerTls } from '../../platform/server-tls.js';
 import { createRateLimiter } from '../rate-limit.js';
 import { auditService } from './audit-service.js';
 import { conflictMapService } from './conflict-map-service.js';
@@ -38,6 +39,7 @@ import { requestIdOf } from './metadata.js';
 import { namespaceService } from './namespace-service.js';
 import { runService } from './run-service.js';
 import { toWireStatus } from './status.js';
+import { TlsCredentials } from './tls-credentials.js';
 import { guarded, unread } from './unread.js';
 import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js';
 
@@ -99,7 +101,7 @@ export class GrpcServer {
       log: options.log,
     });
     const gate = gatekeeper(
-      (metadata) => void this.#handler.authenticate(metadata),
+      (metadata, certificate) => this.#handler.authenticate(metadata, certificate),
       (path, code) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), status[code], 0),
     );
     this.#server = new Server({ ...serverOptions(options.limits), interceptors: [gate] });
@@ -108,10 +110,11 @@ export class GrpcServer {
   }
 
   /** Takes the port; returns `host:port` as clients dial it. */
-  async listen(host: string, port: number): Promise<string> {
+  async listen(host: string, port: number, tls: ServerTls | null = null): Promise<string> {
     const shown = host.includes(':') ? `[${host}]` : host;
+    const credentials = tls === null ? ServerCredentials.createInsecure() : new TlsCredentials(tls);
     const bound = await new Promise<number>((resolve, reject) => {
-      this.#server.bindAsync(`${shown}:${port}`, ServerCredentials.createInsecure(), (error, actual) => {
+      this.#server.bindAsync(`${shown}:${port}`, credentials, (error, actual) => {
         if (error === null) resolve(actual);
         else reject(cannotListen(shown, port, error));
       });
@@ -185,7 +188,7 @@ export class GrpcServer {
     );
     new ReflectionService(asPackages(contract), { services: SERVICES }).addToServer(
       this.#wrapping((call) => {
-        this.#handler.authenticate(call.metadata);
+        this.#handler.callerOf(call.metadata);
         this.#track(call);
         return true;
       }),

@@ -1,14 +1,18 @@
 import type { Server } from 'node:http';
+import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer } from '@hono/node-server';
+import { TLSSocket } from 'node:tls';
+import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
-import { authorize, METRICS_ROLES, requireRole } from '../../auth/roles.js';
-import type { Authenticator } from '../../auth/tokens.js';
+import type { Authenticator } from '../../auth/authenticator.js';
+import type { Principal } from '../../auth/principal.js';
+import { authorizeRoute, type Route, rolesForRoute } from '../../auth/roles.js';
 import { Fault } from '../../domain/fault.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
+import type { ServerTls } from '../../platform/server-tls.js';
 import type { CallContext, WritApi } from '../../services/api.js';
 import { type RateLimiter, RETRY_AFTER_MS } from '../rate-limit.js';
 
@@ -16,6 +20,8 @@ import { type RateLimiter, RETRY_AFTER_MS } from '../rate-limit.js';
 export interface Readiness {
   readonly ready: boolean;
   readonly reasons: readonly string[];
+  /** What will be wrong soon, such as a certificate that ends; absent: nothing is known of. */
+  readonly warnings?: readonly string[];
 }
 
 export interface HttpServerOptions {
@@ -40,30 +46,24 @@ const KEEP_ALIVE_TIMEOUT_MS = 5_000;
  * namespaces and tell how busy they are, so they need a token.
  */
 export class HttpServer {
-  readonly #server: Server;
+  readonly #options: HttpServerOptions;
+  #server: Server | undefined;
   #stopping: Promise<void> | undefined;
 
   constructor(options: HttpServerOptions) {
-    const server = createAdaptorServer({
-      fetch: createApp(options).fetch,
-      serverOptions: {
-        maxHeaderSize: MAX_HEADER_BYTES,
-        headersTimeout: HEADERS_TIMEOUT_MS,
-        requestTimeout: REQUEST_TIMEOUT_MS,
-        keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-      },
-    });
-    this.#server = server as Server;
+    this.#options = options;
   }
 
-  /** Takes the port; returns `host:port`. */
-  async listen(host: string, port: number): Promise<string> {
+  /** Takes the port, in TLS or else in plain text; returns `host:port`. */
+  async listen(host: string, port: number, tls: ServerTls | null = null): Promise<string> {
+    const server = createServer(createApp(this.#options), tls);
+    this.#server = server;
     const shown = host.includes(':') ? `[${host}]` : host;
     await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(shown, port, error)));
-      this.#server.listen(port, host, resolve);
+      server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(shown, port, error)));
+      server.listen(port, host, resolve);
     });
-    return `${shown}:${(this.#server.address() as AddressInfo).port}`;
+    return `${shown}:${(server.address() as AddressInfo).port}`;
   }
 
   /** Lets requests end, then closes what is left; idempotent. */
@@ -73,41 +73,70 @@ export class HttpServer {
   }
 
   async #stop(withinMs: number): Promise<void> {
-    if (!this.#server.listening) return;
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeIdleConnections();
+    const server = this.#server;
+    if (server === undefined || !server.listening) return;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    server.closeIdleConnections();
     if (await endsWithin(closed, withinMs)) return;
-    this.#server.closeAllConnections();
+    server.closeAllConnections();
     await closed;
   }
 }
 
+function createServer({ fetch }: App, tls: ServerTls | null): Server {
+  const limits = {
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: HEADERS_TIMEOUT_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
+  };
+  if (tls === null) return createAdaptorServer({ fetch, serverOptions: limits }) as Server;
+  const demands = { requestCert: tls.clientCerts !== 'none', rejectUnauthorized: tls.clientCerts === 'required' };
+  const server = createAdaptorServer({
+    fetch,
+    createServer: createHttpsServer,
+    serverOptions: { ...limits, ...tls.current, ...demands, handshakeTimeout: HEADERS_TIMEOUT_MS },
+  }) as HttpsServer;
+  tls.onChange((options) => server.setSecureContext(options));
+  return server;
+}
+
+type App = Hono<{ Bindings: HttpBindings }>;
+type RouteContext = Context<{ Bindings: HttpBindings }>;
+
 /** The routes, without a socket; exported for tests. */
-export function createApp(options: HttpServerOptions): Hono {
-  const app = new Hono();
+export function createApp(options: HttpServerOptions): App {
+  const app: App = new Hono();
+  const on = (route: Route, answer: (c: RouteContext) => Response | Promise<Response>): void => {
+    const [method = '', path = ''] = route.split(' ');
+    app.on(method, path, async (c) => {
+      if (rolesForRoute(route) !== null) authorizeRoute(await callerOf(c, options), route);
+      return answer(c);
+    });
+  };
   app.use(
     bodyLimit({
       maxSize: MAX_BODY_BYTES,
       onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
     }),
   );
-  app.get('/healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
-  app.get('/readyz', (c) => {
-    const { ready, reasons } = options.ready();
-    if (ready) return c.json({ ready: true }, 200, NO_STORE);
-    return problem(c, 503, 'NOT_READY', reasons.join('; ') || 'not ready', { reasons });
+  on('GET /healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
+  on('GET /readyz', (c) => {
+    const { ready, reasons, warnings = [] } = options.ready();
+    const more = warnings.length === 0 ? {} : { warnings };
+    if (ready) return c.json({ ready: true, ...more }, 200, NO_STORE);
+    return problem(c, 503, 'NOT_READY', reasons.join('; ') || 'not ready', { reasons, ...more });
   });
-  app.get('/metrics', async (c) => {
-    requireRole(options.authenticator.authenticate(c.req.header('authorization')), METRICS_ROLES, 'GET /metrics');
+  on('GET /metrics', async (c) => {
     const { contentType, text } = await options.metrics.render();
     return c.body(text, 200, { ...NO_STORE, 'content-type': contentType });
   });
-  app.get(JWKS_PATH, async (c) => {
+  on('GET /.well-known/jwks.json', async (c) => {
     const { jwks, maxAge } = await options.api().getKeys();
     const headers = { 'cache-control': `public, max-age=${maxAge / 1e6}`, 'content-type': 'application/jwk-set+json' };
     return c.body(jwks, 200, headers);
   });
-  app.post(INTROSPECT_PATH, async (c) => c.json(await introspect(c, options), 200, NO_STORE));
+  on('POST /oauth2/introspect', async (c) => c.json(await introspect(c, options), 200, NO_STORE));
   for (const [path, allow] of METHODS_BY_PATH) {
     app.all(path, (c) => {
       c.header('allow', allow);
@@ -136,18 +165,16 @@ export function createApp(options: HttpServerOptions): Hono {
   return app;
 }
 
-const JWKS_PATH = '/.well-known/jwks.json';
-const INTROSPECT_PATH = '/oauth2/introspect';
 const METHODS_BY_PATH = [
   ['/:known{healthz|readyz|metrics}', 'GET, HEAD'],
-  [JWKS_PATH, 'GET, HEAD'],
-  [INTROSPECT_PATH, 'POST'],
+  ['/.well-known/jwks.json', 'GET, HEAD'],
+  ['/oauth2/introspect', 'POST'],
 ] as const;
 
 /** RFC 7662: a form with `token`, by an authenticated caller. */
-async function introspect(c: Context, { api, authenticator, rateLimiter }: HttpServerOptions): Promise<object> {
-  const principal = authenticator.authenticate(c.req.header('authorization'));
-  authorize(principal, 'CredentialService/IntrospectCredential');
+async function introspect(c: RouteContext, options: HttpServerOptions): Promise<object> {
+  const { api, rateLimiter } = options;
+  const principal = await callerOf(c, options);
   rateLimiter.take(principal.name);
   const context: CallContext = {
     principal,
@@ -161,10 +188,20 @@ async function introspect(c: Context, { api, authenticator, rateLimiter }: HttpS
 }
 
 /** Empty when the body is no such form, or has several. */
-async function tokenOf(c: Context): Promise<string> {
+async function tokenOf(c: RouteContext): Promise<string> {
   if (!/^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '')) return '';
   const tokens = new URLSearchParams(await c.req.text()).getAll('token');
   return tokens.length === 1 ? (tokens[0] ?? '') : '';
+}
+
+/** Who calls, by token or client certificate; throws a Fault `unauthenticated`. */
+async function callerOf(c: RouteContext, { authenticator }: HttpServerOptions): Promise<Principal> {
+  return authenticator.authenticate(c.req.header('authorization'), certificateOf(c.env.incoming.socket));
+}
+
+/** The client certificate of a session, if it has one that an authority of ours vouches for (DER). */
+function certificateOf(socket: unknown): Uint8Array | undefined {
+  return socket instanceof TLSSocket && socket.authorized ? socket.getPeerCertificate().raw : undefined;
 }
 
 const NO_STORE = { 'cache-control': 'no-store' };
