@@ -18,6 +18,7 @@ import { hashToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 import * as audit from '../../src/gen/writ/v1/audit_service.js';
 import * as conflictMap from '../../src/gen/writ/v1/conflict_map_service.js';
+import * as credential from '../../src/gen/writ/v1/credential_service.js';
 import * as fence from '../../src/gen/writ/v1/fence_service.js';
 import * as lease from '../../src/gen/writ/v1/lease_service.js';
 import * as namespace from '../../src/gen/writ/v1/namespace_service.js';
@@ -49,7 +50,7 @@ function documented(heading: string): Map<string, readonly Role[] | 'anybody'> {
   );
 }
 
-const SERVICES = [audit, conflictMap, fence, lease, namespace, run]
+const SERVICES = [audit, conflictMap, credential, fence, lease, namespace, run]
   .flatMap((module) => Object.entries(module))
   .filter(([name]) => /ServiceService$/.test(name))
   .map(([, definition]) => definition as unknown as ServiceDefinition);
@@ -64,7 +65,19 @@ const PRINCIPALS: PrincipalEntry[] = ROLES.flatMap((role) => [
 ]);
 
 /** Of the namespaces each caller is shown its own; a document that is looked over is stored nowhere. */
-const ABOUT_NO_NAMESPACE = ['NamespaceService/ListNamespaces', 'ConflictMapService/ValidateConflictMap'];
+const ABOUT_NO_NAMESPACE = [
+  'NamespaceService/ListNamespaces',
+  'ConflictMapService/ValidateConflictMap',
+  'CredentialService/GetKeys',
+  'CredentialService/IntrospectCredential',
+];
+
+/** What concerns the whole installation; a role in one namespace does not do. */
+const ABOUT_ALL_NAMESPACES = [
+  'CredentialService/ListSigningKeys',
+  'CredentialService/RotateSigningKey',
+  'CredentialService/RetireSigningKey',
+];
 
 const authenticator = createCallerAuthenticator({ principals: PRINCIPALS });
 const reached = new Fault('aborted', 'REACHED', 'the service was reached');
@@ -91,9 +104,13 @@ beforeAll(async () => {
     },
   ) as WritApi;
   grpc.serve({ api, authenticator, blockerKey: Buffer.from('key') });
+  const keysAndTokens = {
+    getKeys: async () => ({ jwks: '{"keys":[]}', maxAge: 300_000_000, issuer: '' }),
+    introspectCredential: async () => ({ value: { active: false }, revision: 0, now: 0 }),
+  } as unknown as WritApi;
   httpOptions = {
     ready: () => ({ ready: true, reasons: [] }),
-    api: () => api,
+    api: () => keysAndTokens,
     authenticator,
     rateLimiter: createRateLimiter(0),
     metrics,
@@ -155,7 +172,7 @@ function allowed(rpc: (typeof RPCS)[number], token: string, where: string): Prom
 /** The request of a method, filled in as far as it has these fields. */
 function encode(name: string, fields: object): Buffer {
   const type = `${name.charAt(0).toUpperCase()}${name.slice(1)}Request`;
-  for (const module of [audit, conflictMap, fence, lease, namespace, run]) {
+  for (const module of [audit, conflictMap, credential, fence, lease, namespace, run]) {
     const message = (
       module as unknown as Record<
         string,
@@ -184,7 +201,7 @@ describe('every RPC', () => {
     }
     const expected = ROLES.filter((role) => (roles as readonly Role[]).includes(role));
     expect(everywhere).toEqual(expected);
-    expect(inTeamA).toEqual(expected);
+    expect(inTeamA).toEqual(ABOUT_ALL_NAMESPACES.includes(rpc.method) ? [] : expected);
     expect(elsewhere).toEqual(ABOUT_NO_NAMESPACE.includes(rpc.method) ? expected : []);
   });
 });
@@ -208,8 +225,9 @@ describe('every route', () => {
     expect(await answer()).toBe(roles === 'anybody' ? 200 : 401);
     for (const role of ROLES) {
       expect(await answer(`everywhere-${role}`)).toBe(roles === 'anybody' || roles?.includes(role) ? 200 : 403);
-      // Routes tell of all namespaces.
-      expect(await answer(`team-a-${role}`)).toBe(roles === 'anybody' ? 200 : 403);
+      // Metrics tell of all namespaces; a token that is introspected names its own.
+      const anywhere = roles === 'anybody' || (path === '/oauth2/introspect' && roles?.includes(role));
+      expect(await answer(`team-a-${role}`)).toBe(anywhere ? 200 : 403);
     }
   });
 });
