@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Authenticator, createCallerAuthenticator } from './auth/authenticator.js';
+import { type Authenticator, type CallerAuthenticator, createCallerAuthenticator } from './auth/authenticator.js';
 import type { CertificateIndex } from './auth/certificates.js';
 import type { KeySources } from './auth/issuers.js';
 import { createKeySource } from './auth/key-source.js';
@@ -13,7 +13,7 @@ import { LOOK_EVERY_MS, type WatchedFiles, watchFiles } from './platform/watched
 
 /** What the callers of a coordinator are known by, at any one time. */
 export interface Known {
-  readonly authenticator: Authenticator;
+  readonly authenticator: CallerAuthenticator;
   /** The key of the names under which blocking leases appear. */
   readonly blockerKey: Uint8Array;
 }
@@ -82,6 +82,12 @@ export class Callers {
   authenticate(...presented: Parameters<Authenticator['authenticate']>): ReturnType<Authenticator['authenticate']> {
     if (this.#known === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
     return this.#known.authenticator.authenticate(...presented);
+  }
+
+  /** As a CallerAuthenticator does. */
+  async initiatorOf(token: string, caller: string): Promise<string> {
+    if (this.#known === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
+    return this.#known.authenticator.initiatorOf(token, caller);
   }
 
   async #reload(): Promise<Known | null> {

@@ -194,6 +194,7 @@ class ComposedCoordinator implements Coordinator {
       config: this.#config,
       log: this.#log,
       metrics: this.#metrics,
+      verifyInitiator: (token, caller) => this.#callers.initiatorOf(token, caller),
     });
     await this.#services.start().catch((error: unknown) => {
       // A database that is reached but may not be believed: not durable, its clock behind the log, a standby.

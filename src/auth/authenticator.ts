@@ -15,6 +15,12 @@ export interface Authenticator {
   authenticate(authorization: string | undefined, certificate?: Uint8Array): Principal | Promise<Principal>;
 }
 
+/** As the coordinator has it: it also tells on whose behalf somebody calls. */
+export interface CallerAuthenticator extends Authenticator {
+  /** The person whose token it is, for a caller that may act for them (I2); rejects with a Fault. */
+  initiatorOf(token: string, caller: string): Promise<string>;
+}
+
 export interface AuthenticatorOptions {
   readonly principals: readonly PrincipalEntry[];
   readonly issuers?: readonly IssuerEntry[];
@@ -34,7 +40,7 @@ export interface AuthenticatorOptions {
  *
  * Throws a PrincipalsFileError when entries contradict each other.
  */
-export function createCallerAuthenticator(options: AuthenticatorOptions): Authenticator {
+export function createCallerAuthenticator(options: AuthenticatorOptions): CallerAuthenticator {
   const { principals: entries, refused = () => undefined } = options;
   const principals = principalsOf(entries);
   const tokens = new TokenIndex(entries, principals);
@@ -71,6 +77,7 @@ export function createCallerAuthenticator(options: AuthenticatorOptions): Authen
         return refuse(error);
       }
     },
+    initiatorOf: (token, caller) => issuers.initiatorOf(token, caller),
   };
 }
 

@@ -22,6 +22,8 @@ export interface IssuerEntry {
   readonly clockToleranceSeconds: number;
   readonly keys: KeyLocation;
   readonly mappings: readonly MappingEntry[];
+  /** The claim that names a person, on whose behalf runs may be created (I2); null: its tokens prove no initiator. */
+  readonly initiatorClaim: string | null;
 }
 
 /** A verified token. */
@@ -75,6 +77,25 @@ export class Issuers {
     return this.#issuers.size > 0 && JWT.test(token);
   }
 
+  /**
+   * The person whose token it is (I2), the subject_token of RFC 8693; throws a Fault. With a `may_act` the token itself
+   * says who may act for the person, and that must be the caller. A token that is bound to a key cannot be handed on.
+   */
+  async initiatorOf(token: string, caller: string): Promise<string> {
+    const issuer = this.#select(token);
+    const { initiatorClaim } = issuer;
+    if (initiatorClaim === null) throw rejected('issuer', 'tokens of this issuer name no initiators');
+    const claims = await this.#underWay(issuer, () => claimsOf(issuer, token));
+    if (bindingOf(claims) !== null) throw rejected('binding', 'the token is bound to a key of the person');
+    const { may_act: mayAct } = claims;
+    if (mayAct !== undefined && (mayAct as { sub?: unknown } | null)?.sub !== caller)
+      throw rejected('may_act', 'the token names somebody else who may act for the person');
+    const person = claims[initiatorClaim];
+    if (typeof person !== 'string' || !PERSON.test(person) || Buffer.byteLength(person) > MAX_PERSON_BYTES)
+      throw rejected('claims', `the token has no name of a person in ${initiatorClaim}`);
+    return person;
+  }
+
   /** Verifies a token; throws a Fault. `digest` is its SHA-256, by which the result is remembered. */
   verify(token: string, digest: Buffer): VerifiedToken | Promise<VerifiedToken> {
     const key = digest.toString('base64');
@@ -85,6 +106,10 @@ export class Issuers {
     }
     // What costs little first: nothing is believed here, and most of what is wrong is found.
     const issuer = this.#select(token);
+    return this.#underWay(issuer, async () => this.#remember(key, await this.#verify(issuer, token)));
+  }
+
+  #underWay<T>(issuer: Issuer, work: () => Promise<T>): Promise<T> {
     if (issuer.underWay >= MAX_UNDER_WAY) {
       throw new Fault(
         'unavailable',
@@ -93,11 +118,9 @@ export class Issuers {
       );
     }
     issuer.underWay += 1;
-    return this.#verify(issuer, token)
-      .then((verified) => this.#remember(key, verified))
-      .finally(() => {
-        issuer.underWay -= 1;
-      });
+    return work().finally(() => {
+      issuer.underWay -= 1;
+    });
   }
 
   /** The issuer that the token claims to be of, when it could be. */
@@ -120,22 +143,7 @@ export class Issuers {
   }
 
   async #verify(issuer: Issuer, token: string): Promise<VerifiedToken> {
-    let claims: JWTPayload;
-    try {
-      const verified = await jwtVerify(token, issuer.key, {
-        algorithms: [...issuer.algorithms],
-        issuer: issuer.issuer,
-        audience: [...issuer.audience],
-        ...(issuer.typ === null ? {} : { typ: issuer.typ }),
-        requiredClaims: ['exp', 'iat'],
-        maxTokenAge: issuer.maxTokenAgeSeconds,
-        clockTolerance: issuer.clockToleranceSeconds,
-        currentDate: new Date(nowMs()),
-      });
-      claims = verified.payload;
-    } catch (error) {
-      throw toFault(error);
-    }
+    const claims = await claimsOf(issuer, token);
     const boundTo = bindingOf(claims);
     const mapped = issuer.map(claims);
     if (!mapped.ok) throw rejected('unmapped', `the token is verified, and stands for nobody here: ${mapped.problem}`);
@@ -153,6 +161,29 @@ export class Issuers {
     return verified;
   }
 }
+
+/** The claims of a token, once everything about it is verified; rejects with a Fault. */
+async function claimsOf(issuer: Issuer, token: string): Promise<JWTPayload> {
+  try {
+    const { payload } = await jwtVerify(token, issuer.key, {
+      algorithms: [...issuer.algorithms],
+      issuer: issuer.issuer,
+      audience: [...issuer.audience],
+      ...(issuer.typ === null ? {} : { typ: issuer.typ }),
+      requiredClaims: ['exp', 'iat'],
+      maxTokenAge: issuer.maxTokenAgeSeconds,
+      clockTolerance: issuer.clockToleranceSeconds,
+      currentDate: new Date(nowMs()),
+    });
+    return payload;
+  } catch (error) {
+    throw toFault(error);
+  }
+}
+
+/** What a name of a person may consist of: it is shown to people and written to the log. */
+const PERSON = /^[^\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+$/u;
+const MAX_PERSON_BYTES = 256;
 
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 

@@ -103,6 +103,7 @@ async function toIssuer(issuer: IssuerShape, path: string): Promise<IssuerEntry>
     clockToleranceSeconds: issuer.clock_tolerance / 1e6,
     keys: await keysOf(issuer, path),
     mappings: issuer.mappings.map(toMapping),
+    initiatorClaim: issuer.initiator_claim ?? null,
   };
 }
 

@@ -171,13 +171,16 @@ const issuer = z
     typ: z.string().min(1).max(64).optional(),
     max_token_age: duration(MINUTE, 30 * DAY, '1m to 30d').default(DAY),
     clock_tolerance: duration(0, 5 * MINUTE, '0s to 5m').default(5e6),
-    mappings: z.array(mapping).min(1, 'must have at least one mapping').max(1_000),
+    mappings: z.array(mapping).max(1_000).default([]),
+    initiator_claim: z.string().min(1).max(128).optional(),
   })
   .superRefine((entry, context) => {
     const issue = (field: string, message: string) =>
       context.addIssue({ code: 'custom', path: [field], message, input: entry });
     const sources = [entry.jwks_file, entry.jwks_uri, entry.discovery].filter((source) => source !== undefined);
     if (sources.length !== 1) issue('jwks_file', 'give exactly one of jwks_file, jwks_uri and discovery');
+    if (entry.mappings.length === 0 && entry.initiator_claim === undefined)
+      issue('mappings', 'must have at least one mapping, unless there is an initiator_claim');
     if (entry.discovery === true && !isSafeUri(entry.issuer)) issue('issuer', `${MUST_BE_HTTPS} to be discovered`);
   });
 

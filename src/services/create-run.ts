@@ -1,6 +1,6 @@
 import { decideCreateRun } from '../domain/decide/runs.js';
 import type { Allowance } from '../domain/entry.js';
-import { invalidArgument } from '../domain/fault.js';
+import { Fault, invalidArgument } from '../domain/fault.js';
 import { parsePattern } from '../domain/pattern.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import type { At, CallContext, CreateRunInput, RunView } from './api.js';
@@ -43,7 +43,11 @@ export async function createRun(deps: Deps, context: CallContext, input: CreateR
 async function verified(deps: Deps, context: CallContext, token: string, named: string): Promise<string> {
   if (deps.verifyInitiator === null)
     throw invalidArgument([{ field: 'initiator_token', description: 'no issuer of such tokens is configured here' }]);
-  const person = await deps.verifyInitiator(token, context.principal.name);
+  const person = await deps.verifyInitiator(token, context.principal.name).catch((error: unknown) => {
+    // It is a field that is wrong, not the caller.
+    if (!(error instanceof Fault) || error.faultClass !== 'unauthenticated') throw error;
+    throw invalidArgument([{ field: 'initiator_token', description: error.message }]);
+  });
   if (named !== '' && named !== person)
     throw invalidArgument([{ field: 'initiator', description: 'is not the person whose token initiator_token is' }]);
   return person;

@@ -4,7 +4,11 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type CryptoKey, exportJWK, exportSPKI, generateKeyPair, type JWTPayload, SignJWT, UnsecuredJWT } from 'jose';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
-import { type Authenticator, createCallerAuthenticator } from '../../src/auth/authenticator.js';
+import {
+  type Authenticator,
+  type CallerAuthenticator,
+  createCallerAuthenticator,
+} from '../../src/auth/authenticator.js';
 import type { IssuerEntry } from '../../src/auth/issuers.js';
 import { createKeySource, type KeyLocation, type KeySourceOptions } from '../../src/auth/key-source.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
@@ -45,7 +49,10 @@ beforeAll(async () => {
   stranger = await makeSigner('one');
 });
 
-async function authenticator(more: Partial<IssuerEntry> = {}, options: KeySourceOptions = {}): Promise<Authenticator> {
+async function authenticator(
+  more: Partial<IssuerEntry> = {},
+  options: KeySourceOptions = {},
+): Promise<CallerAuthenticator> {
   refusals.length = 0;
   const issuer: IssuerEntry = {
     issuer: ISSUER,
@@ -56,6 +63,7 @@ async function authenticator(more: Partial<IssuerEntry> = {}, options: KeySource
     clockToleranceSeconds: 5,
     keys: { kind: 'file', file: 'keys.json', jwks: { keys: [await jwkOf(signer)] } },
     mappings: MAPPINGS,
+    initiatorClaim: 'email',
     ...more,
   };
   return createCallerAuthenticator({
@@ -343,5 +351,46 @@ describe('keys that are fetched (F20)', () => {
     expect(outcomes.filter((outcome) => outcome === 'AUTHENTICATION_BUSY')).toHaveLength(6);
     expect(outcomes.filter((outcome) => outcome === 'KEYS_UNAVAILABLE')).toHaveLength(64);
     expect(one.authenticate('Bearer static-token')).toMatchObject({ name: 'svc:release' });
+  });
+});
+
+describe('the initiator of a run (I2, RFC 8693)', () => {
+  const person = (more: JWTPayload = {}): JWTPayload => ({ ...CLAIMS(), email: 'alice@example.org', ...more });
+
+  it('is the person whose token it is', async () => {
+    const known = await authenticator();
+    expect(await known.initiatorOf(await sign(person()), 'svc:release')).toBe('alice@example.org');
+    const named = person({ may_act: { sub: 'svc:release' } });
+    expect(await known.initiatorOf(await sign(named), 'svc:release')).toBe('alice@example.org');
+  });
+
+  it.each([
+    ['may_act', { may_act: { sub: 'svc:other' } }],
+    ['may_act', { may_act: 'svc:release' }],
+    ['may_act', { may_act: null }],
+    ['binding', { cnf: { 'x5t#S256': 'A'.repeat(43) } }],
+    ['binding', { cnf: { jkt: 'A'.repeat(43) } }],
+    ['claims', { email: ['alice@example.org'] }],
+    ['claims', { email: '' }],
+    ['claims', { email: 'alice\u202e' }],
+    ['claims', { email: 'a'.repeat(257) }],
+    ['audience', { aud: 'another' }],
+  ])('is nobody when the token is wrong in %s: %j', async (cause, more) => {
+    const known = await authenticator();
+    await expect(known.initiatorOf(await sign(person(more)), 'svc:release')).rejects.toMatchObject({
+      faultClass: 'unauthenticated',
+      details: { metadata: { cause } },
+    });
+  });
+
+  it('is nobody by a stranger’s signature, or by an issuer that names no persons', async () => {
+    const known = await authenticator();
+    await expect(known.initiatorOf(await sign(person(), stranger), 'svc:release')).rejects.toMatchObject({
+      details: { metadata: { cause: 'signature' } },
+    });
+    const silent = await authenticator({ initiatorClaim: null });
+    await expect(silent.initiatorOf(await sign(person()), 'svc:release')).rejects.toMatchObject({
+      details: { metadata: { cause: 'issuer' } },
+    });
   });
 });
