@@ -104,6 +104,7 @@ function reasonFor(
   path: string | null,
 ): FenceReason {
   if (write.token > facts.now + facts.maxClockSkew) return 'future_token';
+  if (credential !== undefined && credential.reason !== 'ok') return credential.reason;
   if (path !== null && !facts.ownedByCaller(path)) return 'wrong_target';
   if (whole !== 'ok' || facts.lease === undefined) return whole;
   if (path === null) return 'not_covered';
