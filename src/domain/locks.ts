@@ -14,8 +14,12 @@ export interface Lock {
 /** Every resource has two keys: its leaf, which stands for itself, and its node, for all below it. */
 export const leafKey = (resource: string): string => `=${resource}`;
 export const nodeKey = (resource: string): string => `/${resource}`;
-/** Synthetic keys of `conflicts` rules share no first character with those of resources. */
-export const ruleKey = (rule: number, captures: string): string => `!${rule}:${captures}`;
+/**
+ * Synthetic keys of `conflicts` rules share no first character with those of resources. A rule is known by its two
+ * patterns, as its place among the rules changes with the map while leases keep their locks. No pattern has a line feed.
+ */
+export const ruleKey = (between: readonly [string, string], captures: string): string =>
+  `!${between[0]}\n${between[1]}\n${captures}`;
 
 /** What a key names, for people: the resource, or the rule's key as it is. */
 export function keySubject(key: string): string {

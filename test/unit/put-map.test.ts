@@ -498,3 +498,21 @@ describe('a map that makes runs wait for each other (P9)', () => {
     expect([ns.lease(first).state, ns.lease(second).state]).toEqual(['waiting', 'active']);
   });
 });
+
+describe('the place of a rule among the rules', () => {
+  const rule = { between: ['service-token/{tenant}', 'integration-config/{tenant}'] as [string, string] };
+  const other = { between: ['dns/{tenant}', 'image-tag/{tenant}'] as [string, string] };
+  const tag = { ...leased('image-tag/acme'), actions: ['set'] };
+
+  it.each(['refuse', 'revoke_newer'] as const)('may change without any lease being touched by it: %s', (how) => {
+    const ns = new Namespace({ ...DOCUMENT, conflicts: [rule] }).runs('a', 'b', 'c');
+    ns.hold('a', leased('service-token/acme'));
+    ns.hold('b', tag);
+    const next: ConflictMapDocument = { ...DOCUMENT, conflicts: [other, rule] };
+    const { affected } = ns.decide((decision) => decidePutMap(decision, command(next, ns.state.mapVersion, how)));
+    expect(affected.filter(({ ended, conflictsWith }) => ended || conflictsWith.length > 0)).toEqual([]);
+    expect(ns.acquire('c', [leased('integration-config/acme')])).toMatchObject({ refusal: { kind: 'held' } });
+    expect(ns.acquire('c', [leased('dns/acme')])).toMatchObject({ refusal: { kind: 'held' } });
+    expect(ns.acquire('c', [leased('integration-config/other')]).kind).toBe('lease');
+  });
+});

@@ -53,7 +53,7 @@ export function compileConflicts(document: ConflictMapDocument, problems: Proble
         `${quoted(first.text)} and ${quoted(second.text)} have no capture of one name: every writer of the one excludes every writer of the other. Give the captures that must agree the same name.`,
       );
     }
-    rules.push({ name: path, index, between: [first, second], joined, because: raw.because ?? '' });
+    rules.push({ name: path, between: [first, second], joined, because: raw.because ?? '' });
   }
   return rules;
 }

@@ -63,7 +63,6 @@ export interface ImpliesRule {
 export interface ConflictRule {
   /** Such as `conflicts[0]`. */
   readonly name: string;
-  readonly index: number;
   readonly between: readonly [Pattern, Pattern];
   /** Names both have, in order of the alphabet. */
   readonly joined: readonly string[];

@@ -39,7 +39,7 @@ export function ruleLocksOf(map: ConflictMap, entries: readonly ExpandedEntry[],
       );
       take(rootKey(rule, side), 'IX', rule, index);
       if (own === null) take(rootKey(rule, side === 0 ? 1 : 0), 'S', rule, index);
-      else take(ruleKey(rule.index, own), side === 0 ? 'IX' : 'S', rule, index);
+      else take(keyOf(rule, own), side === 0 ? 'IX' : 'S', rule, index);
     }
   }
   return [...locks.values()];
@@ -58,5 +58,9 @@ function captureKey(rule: ConflictRule, captures: Captures | null): string | nul
 
 /** Capture keys begin with "[", so a root is never taken for one. */
 function rootKey(rule: ConflictRule, side: ConflictSide['side']): string {
-  return ruleKey(rule.index, side === 0 ? 'every-first' : 'every-second');
+  return keyOf(rule, side === 0 ? 'every-first' : 'every-second');
+}
+
+function keyOf({ between: [first, second] }: ConflictRule, captures: string): string {
+  return ruleKey([first.text, second.text], captures);
 }
