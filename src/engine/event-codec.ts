@@ -21,6 +21,7 @@ const ENTRY_DEFAULTS: Partial<LeaseEntry> = {
   actions: [],
   impliedBy: '',
   mode: 'enforce',
+  validation: 'introspect',
   resolver: '',
   observedVersion: null,
   observedRefusal: null,
@@ -42,6 +43,7 @@ const LEASE_DEFAULTS: Partial<Lease> = {
   waiting: null,
   endReason: null,
   endedAt: null,
+  lockDelay: null,
 };
 
 /** What a record says beyond the defaults: a log of millions of grants is read by people and paid for by byte. */
@@ -78,6 +80,8 @@ export function encodeBody(body: EventBody): string {
   if (body.kind === 'lease_reexpanded') {
     return canonicalJson({ ...rest, entries: body.entries.map((entry) => compact(entry, ENTRY_DEFAULTS)) });
   }
+  if (body.kind === 'lease_ended') return canonicalJson(compact(rest, { lockDelayUntil: null }));
+  if (body.kind === 'database_identified') return canonicalJson(compact(rest, { localKindsFrom: null }));
   return canonicalJson(rest);
 }
 
@@ -94,6 +98,7 @@ const KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'leases_renewed',
   'lease_reexpanded',
   'lease_ended',
+  'lock_delay_ended',
   'key_bound',
   'acquire_refused',
   'checks_denied',
@@ -127,5 +132,7 @@ export function decodeEvent(record: EventRecord): DomainEvent {
 function restored(body: EventBody): EventBody {
   if (body.kind === 'lease_granted' || body.kind === 'lease_queued') return { ...body, lease: fullLease(body.lease) };
   if (body.kind === 'lease_reexpanded') return { ...body, entries: body.entries.map(fullEntry) };
+  if (body.kind === 'lease_ended') return { ...body, lockDelayUntil: body.lockDelayUntil ?? null };
+  if (body.kind === 'database_identified') return { ...body, localKindsFrom: body.localKindsFrom ?? null };
   return body;
 }

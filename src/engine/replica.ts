@@ -1,5 +1,5 @@
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
-import { endsAt, type Lease } from '../domain/lease.js';
+import { endsAt, holdsLocks, type Lease } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
 import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
@@ -289,7 +289,7 @@ export class DueTimes {
 
 /** The earliest end of anything live; the first one found that is past serves as well. */
 function earliestEnd(state: State, now: Micros): Micros {
-  let earliest = Number.POSITIVE_INFINITY;
+  let earliest = state.localKindsFrom ?? Number.POSITIVE_INFINITY;
   for (const lease of state.leases.values()) {
     earliest = Math.min(earliest, endOf(lease));
     if (earliest <= now) return earliest;
@@ -299,7 +299,7 @@ function earliestEnd(state: State, now: Micros): Micros {
 }
 
 function endOf(lease: Lease): Micros {
-  if (lease.state === 'active') return endsAt(lease);
+  if (holdsLocks(lease)) return endsAt(lease);
   if (lease.state === 'ended' || lease.waiting === null) return Number.POSITIVE_INFINITY;
   return Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil);
 }

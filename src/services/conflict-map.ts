@@ -3,6 +3,7 @@ import {
   describeResource,
   explainConflict as explainOn,
   kindOf,
+  type ResourceDescription,
   taskMatrix,
 } from '../domain/conflict-map/index.js';
 import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
@@ -67,7 +68,7 @@ export async function putConflictMap(
   checks.text('reason', input.reason, 1_024);
   checkDocument(checks, input.document);
   checks.done();
-  const { document, map, problems } = checkConflictMapText(input.document);
+  const { document, map, problems } = checkConflictMapText(input.document, '', deps.bounds);
   if (document === undefined || map === undefined) throw invalidMap(problems);
   const engine = await engineOf(deps, context);
   const command: PutMapCommand = {
@@ -117,7 +118,7 @@ async function alreadyPut(
 
 /** ValidateConflictMap: everything that is wrong or doubtful, with line and column; stores nothing. */
 export async function validateConflictMap(
-  _deps: Deps,
+  deps: Deps,
   _context: CallContext,
   input: { document: string; fileName: string },
 ): Promise<{ valid: boolean; problems: readonly LocatedProblem[] }> {
@@ -125,7 +126,7 @@ export async function validateConflictMap(
   checkDocument(checks, input.document);
   checks.text('file_name', input.fileName, 256);
   checks.done();
-  const { map, problems } = checkConflictMapText(input.document, input.fileName);
+  const { map, problems } = checkConflictMapText(input.document, input.fileName, deps.bounds);
   return { valid: map !== undefined, problems };
 }
 
@@ -138,7 +139,7 @@ export async function previewConflictMap(
   const checks = new FieldChecks();
   checkDocument(checks, input.document);
   checks.done();
-  const { document, map, problems } = checkConflictMapText(input.document);
+  const { document, map, problems } = checkConflictMapText(input.document, '', deps.bounds);
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     if (document === undefined || map === undefined) return { accepted: false, problems, affected: [] };
@@ -216,7 +217,7 @@ export async function resolveResource(
   deps: Deps,
   context: CallContext,
   input: { resource: string },
-): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }> {
+): Promise<ResourceDescription> {
   const checks = new FieldChecks();
   if (input.resource === '') checks.reject('resource', 'is required');
   else checks.text('resource', input.resource, 2_048);

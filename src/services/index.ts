@@ -53,7 +53,7 @@ export interface Services {
 /** Builds the services over a store: the one place where engine, clock, witness and keys meet. */
 export function createServices(options: ServicesOptions): Services {
   const { store, config, log, metrics } = options;
-  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits };
+  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits, maxClockSkew: config.maxClockSkewMicros };
   const replica = new Replica({
     store,
     replicaId: options.replicaId,

@@ -530,13 +530,13 @@ function logTests(use: Use): void {
     use(async ({ store }) => {
       let [namespace, head] = await createNamespace(store);
       const { identity } = await store.readGate(namespace);
-      expect((await store.loadSnapshot(namespace))?.recordedIdentity).toBeNull();
+      expect((await store.loadSnapshot(namespace))?.recorded).toBeNull();
       for (const recorded of [{ ...identity, timeline: 7 }, identity]) {
         const body = JSON.stringify({ identity: recorded, kind: 'database_identified', lostHistory: false });
         const events = sampleEvents(namespace, head, 1, { kind: 'database_identified', body });
         head = await append(store, sampleBatch(namespace, head, { events }));
         head = await append(store, sampleBatch(namespace, head));
-        expect((await store.loadSnapshot(namespace))?.recordedIdentity).toEqual(recorded);
+        expect((await store.loadSnapshot(namespace))?.recorded).toEqual({ identity: recorded, localKindsFrom: null });
       }
     }),
   );

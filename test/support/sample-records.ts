@@ -28,6 +28,7 @@ export function sampleEntry(overrides: Partial<LeaseEntry> = {}): LeaseEntry {
     exclusive: true,
     impliedBy: '',
     mode: 'enforce',
+    validation: 'introspect',
     resolver: '',
     observedVersion: null,
     token: SAMPLE_TIME,
@@ -70,6 +71,7 @@ export function sampleLease(overrides: Partial<Lease> = {}): Lease {
     waiting: null,
     endReason: null,
     endedAt: null,
+    lockDelay: null,
     ...overrides,
   };
 }

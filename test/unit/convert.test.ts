@@ -161,6 +161,7 @@ const LEASE: Lease = {
       exclusive: true,
       impliedBy: '',
       mode: 'enforce',
+      validation: 'introspect',
       resolver: '',
       observedVersion: null,
       token: 1_764_428_400_123_456,
@@ -182,6 +183,7 @@ const LEASE: Lease = {
   waiting: null,
   endReason: null,
   endedAt: null,
+  lockDelay: null,
 };
 
 describe('a lease', () => {
@@ -223,6 +225,7 @@ describe('a refusal', () => {
     access: 'write',
     scope: 'subtree',
     expiresAt: 61_000_001,
+    lockDelayUntil: null,
     waiting: false,
     rule: 'implies[0]',
     resolver: 'release-team',

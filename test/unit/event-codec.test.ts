@@ -34,6 +34,7 @@ const entry: fc.Arbitrary<LeaseEntry> = fc.record({
   exclusive: fc.boolean(),
   impliedBy: text,
   mode: fc.constantFrom('observe', 'enforce'),
+  validation: fc.constantFrom('introspect', 'local'),
   resolver: text,
   observedVersion: optional(text),
   token: fc.oneof(fc.constant(0), time),
@@ -73,6 +74,7 @@ const lease: fc.Arbitrary<Lease> = fc.record({
   ),
   endReason: optional(endReason),
   endedAt: optional(time),
+  lockDelay: optional(fc.record({ until: time, over: fc.boolean() })),
 });
 const run: fc.Arbitrary<Run> = fc.record({
   runId: text,
@@ -106,6 +108,7 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     lostHistory: fc.boolean(),
     why: text,
     continuesFrom: fc.record({ revision: count, hash: text }),
+    localKindsFrom: optional(time),
   }),
   conflict_map_put: fc.record({
     version: count,
@@ -144,7 +147,8 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     entries: fc.array(entry, { maxLength: 3 }),
     ruleLocks: fc.array(ruleLock, { maxLength: 2 }),
   }),
-  lease_ended: fc.record({ leaseId: text, endReason, reason: text }),
+  lease_ended: fc.record({ leaseId: text, endReason, reason: text, lockDelayUntil: optional(time) }),
+  lock_delay_ended: fc.record({ leaseId: text }),
   key_bound: fc.record({
     binding: fc.record({
       scope: text,

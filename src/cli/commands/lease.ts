@@ -27,13 +27,13 @@ import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import {
   endReasonWord,
+  inForce,
   showEntries,
   showLease,
   showLeases,
   showOpenWrites,
   showRefusal,
   waitingText,
-  when,
 } from '../show.js';
 
 export function registerLease(program: Command, cli: Cli): void {
@@ -154,8 +154,9 @@ function registerReads(lease: Command, cli: Cli): void {
     .description('list live leases and waiting requests')
     .option('--run <id>', 'only of this run')
     .option('--resource <id>', 'only those at, above or below it')
-    .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated);
-  action<{ run?: string; resource?: string; state?: readonly string[] }>(
+    .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated)
+    .option('--lock-delayed', 'also ended leases of which something is still closed to others');
+  action<{ run?: string; resource?: string; state?: readonly string[]; lockDelayed?: boolean }>(
     list,
     cli,
     async ({ out, options, client }) => {
@@ -166,7 +167,8 @@ function registerReads(lease: Command, cli: Cli): void {
         return state;
       });
       const writ = await client('operator');
-      const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
+      const { run = '', resource = '', lockDelayed = false } = options;
+      const filter = { runId: run, resource, states, lockDelayed };
       const leases = await pages(
         (page) => writ.lease.listLeases({ ...filter, page }),
         (answer) => answer.leases,
@@ -233,11 +235,7 @@ function registerEnds(lease: Command, cli: Cli): void {
     const answer = await (await client('operator')).lease.revokeLease({ leaseId, reason: options.reason });
     out.result(RevokeLeaseResponse.toJSON(answer), () => {
       const how = endReasonWord(answer.endReason);
-      out.line(
-        how === 'revoked'
-          ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.`
-          : `It had ended before (${how}).`,
-      );
+      out.line(how === 'revoked' ? `Revoked: ${inForce(answer.effectiveAt)}.` : `It had ended before (${how}).`);
       showOpenWrites(out, answer.openWrites);
     });
     return EXIT.ok;
@@ -247,7 +245,7 @@ function registerEnds(lease: Command, cli: Cli): void {
 function releaseText(answer: ReleaseLeaseResponse): string {
   switch (answer.outcome) {
     case ReleaseOutcome.RELEASE_OUTCOME_RELEASED:
-      return `Released: since ${when(answer.effectiveAt)} no check allows its tokens.`;
+      return `Released: ${inForce(answer.effectiveAt)}.`;
     case ReleaseOutcome.RELEASE_OUTCOME_NOTHING_HELD:
       return 'Nothing was granted by this key, and nothing will be.';
     default:

@@ -15,7 +15,7 @@ import { duration, moment, repeated } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { showOpenWrites, showRun, showRuns, when } from '../show.js';
+import { inForce, showOpenWrites, showRun, showRuns } from '../show.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
 
@@ -160,7 +160,10 @@ function registerUpdate(run: Command, cli: Cli): void {
         idempotencyKey: options.key ?? '',
       };
       const answer = await writ.run.updateRunState(request);
-      out.result(UpdateRunStateResponse.toJSON(answer), () => showOne(answer.run, (one) => showRun(out, one)));
+      out.result(UpdateRunStateResponse.toJSON(answer), () => {
+        showOne(answer.run, (one) => showRun(out, one));
+        if (answer.effectiveAt !== undefined) out.line(`The run is over: ${inForce(answer.effectiveAt)}.`);
+      });
       return EXIT.ok;
     },
   );
@@ -175,7 +178,7 @@ function registerStops(run: Command, cli: Cli): void {
   action<{ reason: string }>(stop, cli, async ({ out, options, args: [runId = ''], client }) => {
     const answer = await (await client('operator')).run.stopRun({ runId, reason: options.reason });
     out.result(StopRunResponse.toJSON(answer), () => {
-      out.line(`Since ${when(answer.effectiveAt)} no check allows any token of run ${runId}.`);
+      out.line(`Run ${runId} is stopped: ${inForce(answer.effectiveAt)}.`);
       showOpenWrites(out, answer.openWrites);
     });
     return EXIT.ok;
@@ -215,7 +218,7 @@ function registerStops(run: Command, cli: Cli): void {
     out.result(StopRunsResponse.toJSON(answer), () => {
       if (answer.runs.length === 0) out.line('No run matches.');
       else {
-        out.line(`Since ${when(answer.effectiveAt)} no check allows any token of these runs:`);
+        out.line(`Of each of these runs, ${inForce(answer.effectiveAt)}:`);
         showRuns(out, answer.runs);
       }
     });

@@ -2,24 +2,32 @@ import type { Command } from 'commander';
 import { matchPattern, parsePattern } from '../../domain/pattern.js';
 import { ResolveResourceResponse } from '../../gen/writ/v1/conflict_map_service.js';
 import { type Run, Run as RunMessage } from '../../gen/writ/v1/run_service.js';
-import { type Lease, type LeaseEntry, Lease as LeaseMessage, LeaseState, Scope } from '../../gen/writ/v1/types.js';
+import {
+  Access,
+  type Lease,
+  type LeaseEntry,
+  Lease as LeaseMessage,
+  LeaseState,
+  Scope,
+  Validation,
+} from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { accessWord, covered, leaseStateWord, runStateWord, short, within } from '../show.js';
+import { accessWord, covered, endReasonWord, leaseStateWord, runStateWord, short, when, within } from '../show.js';
 
 export function registerWho(program: Command, cli: Cli): void {
   const who = program
     .command('who')
     .argument('<resource>', 'a path or an alias')
-    .description('say who holds a resource, who waits for it, and who may ask for it');
+    .description('say who holds a resource, who waits for it, what keeps it closed, and who may ask for it');
   action(who, cli, async ({ out, args: [asked = ''], client }) => {
     const writ = await client('operator');
     const resolved = await writ.conflictMap.resolveResource({ resource: asked });
     const { resource } = resolved;
     const leases = await pages(
-      (page) => writ.lease.listLeases({ resource, page }),
+      (page) => writ.lease.listLeases({ resource, lockDelayed: true, page }),
       (answer) => answer.leases,
     );
     const runs = await pages(
@@ -41,8 +49,10 @@ export function registerWho(program: Command, cli: Cli): void {
           ? 'No kind of the conflict map matches it.'
           : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
       );
+      if (resolved.validation === Validation.VALIDATION_LOCAL) out.line(LOCAL);
       out.line();
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_ACTIVE, 'Nobody holds it.');
+      showDelayed(out, leases, resource);
       showHolders(out, leases, resource, LeaseState.LEASE_STATE_WAITING, '');
       out.line();
       if (may.length === 0) return out.line('No live run may ask for it.');
@@ -82,6 +92,33 @@ function showHolders(out: Output, leases: readonly Lease[], resource: string, st
       short(lease.purpose),
     ]),
   );
+}
+
+const LOCAL =
+  'Its targets verify credentials by themselves: after an early end nobody else is granted it before the last one is dead.';
+
+/** What early ends keep from other runs. */
+function showDelayed(out: Output, leases: readonly Lease[], resource: string): void {
+  const rows = leases
+    .filter((lease) => lease.state === LeaseState.LEASE_STATE_ENDED)
+    .flatMap((lease) => lease.entries.filter((entry) => isDelayed(entry, resource)).map((entry) => ({ lease, entry })));
+  if (rows.length === 0) return;
+  out.table(
+    ['UNDER LOCK DELAY', 'ACCESS', 'UNTIL', 'RUN', 'LEASE', 'ENDED'],
+    rows.map(({ lease, entry }) => [
+      covered(entry.resource, entry.scope),
+      accessWord(entry.access),
+      when(lease.lockDelayUntil),
+      lease.runId,
+      lease.leaseId,
+      endReasonWord(lease.endReason),
+    ]),
+  );
+}
+
+function isDelayed(entry: LeaseEntry, resource: string): boolean {
+  const locks = entry.access !== Access.ACCESS_READ && entry.observedRefusal === undefined;
+  return locks && entry.validation === Validation.VALIDATION_LOCAL && meets(entry, resource);
 }
 
 /** At the resource, below it, or a subtree that it is in. */

@@ -1,4 +1,5 @@
 import type { Access } from '../entry.js';
+import { CREDENTIAL_BOUNDS, type CredentialBounds } from '../lock-delay.js';
 import { PatternIndex } from '../pattern-index.js';
 import { AliasIndex } from './alias.js';
 import { checkAssertions } from './assertions.js';
@@ -20,10 +21,16 @@ export type CompileResult =
   /** All problems, warnings among them. */
   | { readonly ok: false; readonly problems: readonly MapProblem[] };
 
-/** Compiles a document that its schema let through: references, templates, times, and its assertions, all of them on every change. */
-export function compileConflictMap(document: ConflictMapDocument): CompileResult {
+/**
+ * Compiles a document that its schema let through: references, templates, times, and its assertions, all of them on every
+ * change. `bounds` are those of the coordinator that will use it; the defaults where none is asked.
+ */
+export function compileConflictMap(
+  document: ConflictMapDocument,
+  bounds: CredentialBounds = CREDENTIAL_BOUNDS,
+): CompileResult {
   const problems = new Problems();
-  const map = build(document, problems);
+  const map = build(document, problems, bounds);
   if (!problems.failed) checkAssertions(map, document, problems);
   return problems.failed ? { ok: false, problems: problems.all } : { ok: true, map, warnings: problems.all };
 }
@@ -32,7 +39,7 @@ export function compileConflictMap(document: ConflictMapDocument): CompileResult
 export function compileStored(document: unknown): ConflictMap {
   if (typeof document !== 'object' || document === null) throw new Error('the stored conflict map is no document');
   const problems = new Problems();
-  const map = build(document as ConflictMapDocument, problems);
+  const map = build(document as ConflictMapDocument, problems, CREDENTIAL_BOUNDS);
   if (problems.failed) {
     const first = problems.all.find((problem) => !problem.warning);
     throw new Error(`the stored conflict map cannot be compiled: ${first?.path}: ${first?.message}`);
@@ -40,8 +47,8 @@ export function compileStored(document: unknown): ConflictMap {
   return map;
 }
 
-function build(document: ConflictMapDocument, problems: Problems): ConflictMap {
-  const { kinds, index } = compileKinds(document, problems);
+function build(document: ConflictMapDocument, problems: Problems, bounds: CredentialBounds): ConflictMap {
+  const { kinds, index } = compileKinds(document, bounds, problems);
   const placed: PlacedTemplate[] = [];
   const implies = compileImplies(document, placed, problems);
   const conflicts = compileConflicts(document, problems);
@@ -130,4 +137,4 @@ function checkAgainstKinds(
 }
 
 /** The map of a namespace before its first: it describes nothing, and what is not described is refused. */
-export const EMPTY_CONFLICT_MAP: ConflictMap = build({ version: 1 }, new Problems());
+export const EMPTY_CONFLICT_MAP: ConflictMap = build({ version: 1 }, new Problems(), CREDENTIAL_BOUNDS);

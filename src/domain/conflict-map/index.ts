@@ -20,3 +20,4 @@ export { type Explanation, explainConflict } from './explain.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
 export { describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
 export { type TaskPair, taskMatrix } from './matrix.js';
+export { ruleLocksOf } from './rule-locks.js';

@@ -1,8 +1,8 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
-import type { RequestedEntry, WriteSetRequest } from '../entry.js';
+import type { ExpandedEntry, RequestedEntry, WriteSetRequest } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
-import { endsAt, isPast, type Lease, queueEnd } from '../lease.js';
+import { endsAt, isLive, isPast, type Lease, queueEnd, underLockDelay } from '../lease.js';
 import type { Lock } from '../locks.js';
 import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, ownHolder, waitersAhead } from '../obstacles.js';
 import { Queue } from '../queue.js';
@@ -11,6 +11,7 @@ import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
 import {
   alreadyHeld,
+  closedAfterLoss,
   deadlock,
   endedWaiting,
   gone,
@@ -20,8 +21,9 @@ import {
   waiterLimit,
 } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endLeases, endPastLeases } from './ending.js';
+import { endLeases, endPastLeases, openLocalKinds } from './ending.js';
 import {
+  closedEntry,
   enforcedLocks,
   entriesWithToken,
   grantTimes,
@@ -117,25 +119,41 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   // What has expired ends first, so that those who waited for it go first (P9).
   const past = pastInTheWay(decision, writeSet, MAX_PAST_ENDED);
   if (past.length > 0) endPastLeases(decision, past);
+  openLocalKinds(decision);
   const queue = new Queue(decision);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
-  if (obstacles.length === 0) return { kind: 'granted', writeSet, asker };
+  if (obstacles.length === 0 && closedEntry(decision, writeSet.entries) === undefined)
+    return { kind: 'granted', writeSet, asker };
   const grantable = grantableNow(decision, command, run, queue);
-  const heldByOthers = held(writeSet.entries, obstacles, decision.now, grantable);
-  if (command.wait <= 0) return refused(heldByOthers);
+  const inTheWay = refusalBy(decision, writeSet.entries, obstacles, grantable);
+  if (command.wait <= 0) return refused(inTheWay);
   const cycle = deadlockCycle(decision, locks, asker, queue);
-  if (cycle !== null) return refused(deadlock(heldByOthers, cycle));
+  if (cycle !== null) return refused(deadlock(inTheWay, cycle));
   const full = waiterLimit(decision, run);
   if (full !== null) return refused(full);
   return {
     kind: 'queue',
     writeSet,
-    refusal: heldByOthers,
+    refusal: inTheWay,
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }
 
-/** Live holders first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
+/** What keeps entries from being granted now, as a refusal. */
+function refusalBy(
+  decision: Decision,
+  entries: readonly ExpandedEntry[],
+  obstacles: readonly Obstacle[],
+  grantable: readonly RequestedEntry[],
+): Refusal {
+  const { localKindsFrom } = decision.state;
+  const closed = closedEntry(decision, entries);
+  if (localKindsFrom !== null && closed !== undefined && obstacles.every(({ lease }) => underLockDelay(lease)))
+    return closedAfterLoss(closed, localKindsFrom, decision.now, grantable);
+  return held(entries, obstacles, decision.now, grantable);
+}
+
+/** Holders and lock delays first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
 function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
   let holders = 0;
   for (const obstacle of holdersInTheWay(decision.state, locks, asker)) {
@@ -153,7 +171,7 @@ function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker,
   const waiting = queue.runsWaitingFor(asker.runId);
   if (waiting.size === 0) return null;
   for (const { lease } of holdersInTheWay(decision.state, locks, asker)) {
-    if (!waiting.has(lease.runId)) continue;
+    if (!isLive(lease, decision.now) || !waiting.has(lease.runId)) continue;
     const cycle = [asker.runId];
     for (let runId: string | undefined = lease.runId; runId !== undefined; runId = waiting.get(runId))
       cycle.push(runId);
@@ -253,6 +271,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     waiting: null,
     endReason: null,
     endedAt: null,
+    lockDelay: null,
   };
 }
 
@@ -314,7 +333,7 @@ export function describeWaiting(decision: Decision, lease: Lease): { refusal: Re
   const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
   const obstacles = [...obstaclesNow(decision, locksOfLease(lease), asker, new Queue(decision))];
   return {
-    refusal: held(lease.entries, obstacles, decision.now, []),
+    refusal: refusalBy(decision, lease.entries, obstacles, []),
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }
@@ -357,7 +376,7 @@ function grantableNow(decision: Decision, command: AcquireCommand, run: Run, que
       run.allowed,
       decision.bounds,
     );
-    if (!alone.ok) return false;
+    if (!alone.ok || closedEntry(decision, alone.writeSet.entries) !== undefined) return false;
     for (const _ of obstaclesNow(decision, enforcedLocks(alone.writeSet), asker, queue)) return false;
     return true;
   });

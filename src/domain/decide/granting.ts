@@ -1,7 +1,16 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import { cycleText, heldCycle } from '../deadlock.js';
+import type { ExpandedEntry } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type LeaseEntry, type QueueEnd, queueEnd } from '../lease.js';
+import {
+  isFreeByTime,
+  isPast,
+  type Lease,
+  type LeaseEntry,
+  type QueueEnd,
+  queueEnd,
+  underLockDelay,
+} from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
@@ -57,9 +66,23 @@ function observedRefusals(
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
     const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
-    if (!isFree(decision, locksOf([entry], rules), asker, queue)) refused.set(index, 'held');
+    const locks = locksOf([entry], rules);
+    if (!isFree(decision, locks, asker, queue))
+      refused.set(index, isDelayedOnly(decision, locks, asker, queue) ? 'lock_delay' : 'held');
+    else if (isClosed(decision, entry)) refused.set(index, 'lock_delay');
   });
   return refused;
+}
+
+/** Whether an entry of a local kind cannot be had yet, because credentials of a lost history may still be accepted (P3). */
+function isClosed(decision: Decision, entry: ExpandedEntry): boolean {
+  return decision.state.localKindsFrom !== null && entry.validation === 'local' && entry.access !== 'read';
+}
+
+/** The first enforced entry that is closed in this way; undefined: none is. */
+export function closedEntry(decision: Decision, entries: readonly ExpandedEntry[]): ExpandedEntry | undefined {
+  if (decision.state.localKindsFrom === null) return undefined;
+  return entries.find((entry) => entry.mode === 'enforce' && isClosed(decision, entry));
 }
 
 /** The locks that can refuse: those of entries in `enforce` mode. */
@@ -138,6 +161,7 @@ function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   if (!expanded.ok) return leaveQueue(decision, waiting, 'refused', expanded.refusal.message);
   if (expanded.writeSet.notBefore !== null && expanded.writeSet.notBefore > now)
     return leaveQueue(decision, waiting, 'refused', 'The resource set may not be had before its start time.');
+  if (closedEntry(decision, expanded.writeSet.entries) !== undefined) return [];
   const locks = enforcedLocks(expanded.writeSet);
   if (ownHolder(decision.state, locks, asker, now) !== null) {
     return leaveQueue(decision, waiting, 'refused', 'Another lease of the run holds it now.');
@@ -168,7 +192,7 @@ export function refuseDeadlocked(decision: Decision, { runId }: Run): Lock[] {
   return freed;
 }
 
-/** Expired leases, of the run itself too, that a grant would be made over. */
+/** Expired leases and lock delays, of the run itself too, that a grant would be made over. */
 export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost: number): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
@@ -190,7 +214,7 @@ function leaveQueue(
   return locksOfLease(waiting);
 }
 
-/** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */
+/** No live lease of another run, nothing of one under lock delay, and nobody conflicting ahead, save those who wait for the asker's own run. */
 export function isFree(
   decision: Decision,
   locks: readonly Lock[],
@@ -198,7 +222,7 @@ export function isFree(
   queue: Queue = new Queue(decision),
 ): boolean {
   const { state, now } = decision;
-  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) return false;
+  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isFreeByTime(lease, now)) return false;
   let passed = 0;
   for (const { lease } of waitersAhead(state, locks, asker, queue)) {
     // Many ask behind the same first one: whom that waits for is searched once for all of them.
@@ -209,6 +233,13 @@ export function isFree(
     if (!passes) return false;
     passed += 1;
   }
+  return true;
+}
+
+/** Whether what is not free is kept by lock delays alone. */
+function isDelayedOnly(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): boolean {
+  for (const { lease } of holdersInTheWay(decision.state, locks, asker)) if (!underLockDelay(lease)) return false;
+  for (const _ of waitersAhead(decision.state, locks, asker, queue)) return false;
   return true;
 }
 

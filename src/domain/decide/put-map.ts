@@ -1,9 +1,15 @@
-import { type ConflictMap, type ExpandedWriteSet, expandLeniently, expandWriteSet } from '../conflict-map/index.js';
+import {
+  type ConflictMap,
+  type ExpandedWriteSet,
+  expandLeniently,
+  expandWriteSet,
+  ruleLocksOf,
+} from '../conflict-map/index.js';
 import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease, LeaseEntry } from '../lease.js';
-import { endsAt, isPast } from '../lease.js';
+import { endsAt, holdsLocks, isFreeByTime, staysLocked, underLockDelay } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Refusal } from '../refusal.js';
@@ -43,8 +49,8 @@ export interface PutMapDecision {
 }
 
 /**
- * PutConflictMap: against the version it was read at. Every live and waiting lease is expanded anew in
- * the same append; locks are only ever added. Pairs now in conflict are handled as the admin said.
+ * PutConflictMap: against the version it was read at. Every live and waiting lease, and what is under lock delay, is
+ * expanded anew in the same append; locks are only ever added. Pairs now in conflict are handled as the admin said.
  */
 export function decidePutMap(decision: Decision, command: PutMapCommand): PutMapDecision {
   const current = decision.state.mapVersion;
@@ -112,8 +118,8 @@ interface Change {
 function reexpandAll(decision: Decision, map: ConflictMap): Change[] {
   const changes: Change[] = [];
   for (const lease of decision.state.leases.values()) {
-    if (lease.state === 'ended') continue;
-    if (isPast(lease, decision.now)) {
+    if (lease.state === 'ended' && !underLockDelay(lease)) continue;
+    if (isFreeByTime(lease, decision.now)) {
       decision.relyOnPast(endsAt(lease));
       continue;
     }
@@ -134,10 +140,19 @@ function expandLive(
   map: ConflictMap,
   lease: Lease,
   allowed: readonly Allowance[],
-): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+): { writeSet: Expanded | null; refusal: Refusal | null } {
+  if (lease.state === 'ended') return { writeSet: expandDelayed(map, lease), refusal: null };
   if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, decision.bounds.maxLocks);
   const expanded = expandWriteSet(map, lease.request, allowed, decision.bounds);
   return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
+}
+
+type Expanded = Pick<ExpandedWriteSet, 'entries' | 'ruleLocks'>;
+
+/** Nothing can be added to what has ended; but what is still accepted of it may meet more than before. */
+function expandDelayed(map: ConflictMap, { entries }: Lease): Expanded {
+  const kept = (index: number): boolean => staysLocked(entries[index] as LeaseEntry);
+  return { entries, ruleLocks: ruleLocksOf(map, entries).filter((lock) => kept(lock.entry)) };
 }
 
 /** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
@@ -149,15 +164,18 @@ function askedFor(lease: Lease): WriteSetRequest {
 const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
 
 /**
- * The lease's entries and what the new map adds. A kept entry never loses strictness, and keeps its
- * token unless it excludes from now on the optimistic writers that had later ones (P2).
+ * The lease's entries and what the new map adds. A kept entry never loses strictness, is local once it was, and keeps
+ * its token unless it excludes from now on the optimistic writers that had later ones (P2).
  */
-function union(lease: Lease, writeSet: ExpandedWriteSet): Change['next'] {
+function union(lease: Lease, writeSet: Expanded): Change['next'] {
   const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
   const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
   const kept = lease.entries.map((entry) => {
     const now = expanded.get(identity(entry));
-    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
+    const stricter = now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
+    return now?.validation === 'local' && entry.validation !== 'local'
+      ? { ...stricter, validation: now.validation }
+      : stricter;
   });
   const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
   const entries = [...kept, ...added.map((entry) => ({ ...entry, token: 0, observedRefusal: null }))];
@@ -208,7 +226,7 @@ function meetsWhileObserving(
   return !isFree(decision, locks, { runId: lease.runId, order: 0, leaseId: lease.leaseId });
 }
 
-/** Active leases of other runs that each changed lease now meets. */
+/** Leases of other runs that each changed lease now meets; two of which both have ended do each other no harm. */
 function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<string, Set<string>> {
   const conflicts = new Map<string, Set<string>>();
   const note = (a: string, b: string): void => {
@@ -216,10 +234,11 @@ function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<str
   };
   for (const change of changes) {
     const lease = decision.state.leases.get(change.lease.leaseId);
-    if (change.next === null || lease?.state !== 'active') continue;
+    if (change.next === null || lease === undefined || !holdsLocks(lease)) continue;
     const asker: Asker = { runId: lease.runId, order: 0, leaseId: lease.leaseId };
     for (const other of holdersInTheWay(decision.state, locksOfLease(lease), asker)) {
-      if (isPast(other.lease, decision.now)) continue;
+      if (isFreeByTime(other.lease, decision.now)) continue;
+      if (underLockDelay(lease) && underLockDelay(other.lease)) continue;
       note(lease.leaseId, other.lease.leaseId);
       note(other.lease.leaseId, lease.leaseId);
     }
@@ -228,7 +247,11 @@ function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<str
 }
 
 function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
-  const grantedAt = (leaseId: string): Micros => decision.state.leases.get(leaseId)?.grantedAt ?? 0;
+  // What has ended cannot be ended again: it counts as the older one.
+  const grantedAt = (leaseId: string): Micros => {
+    const lease = decision.state.leases.get(leaseId);
+    return lease === undefined || underLockDelay(lease) ? 0 : (lease.grantedAt ?? 0);
+  };
   const newer = new Set<string>();
   const oldestFirst = [...conflicts.keys()].sort((a, b) => grantedAt(a) - grantedAt(b));
   for (const leaseId of oldestFirst) {

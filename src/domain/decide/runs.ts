@@ -1,8 +1,9 @@
 import type { Allowance } from '../entry.js';
 import { Fault } from '../fault.js';
 import { principalScope, runScope } from '../key-binding.js';
+import { effectiveAt } from '../lease.js';
 import { hasEnded, type Run } from '../run.js';
-import { liveLeasesOf } from '../state.js';
+import { delayedLeases, liveLeasesOf } from '../state.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { changeRunState } from './ending.js';
@@ -76,16 +77,20 @@ export interface UpdateRunStateCommand {
   readonly requestIds: readonly string[];
 }
 
-/** UpdateRunState: what the run says of itself; an end ends all that it holds. */
-export function decideUpdateRunState(decision: Decision, command: UpdateRunStateCommand): void {
+/** UpdateRunState: what the run says of itself; an end ends all that it holds, and says when that is in force. */
+export function decideUpdateRunState(
+  decision: Decision,
+  command: UpdateRunStateCommand,
+): { effectiveAt: Micros | null } {
   const run = command.asOperator ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
   const scope = runScope(run.runId);
+  const ends = command.state === 'finished' || command.state === 'failed';
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
     if (binding.use !== 'update_run_state' || binding.fingerprint !== command.fingerprint)
       throw keyReused(command.idempotencyKey);
-    return;
+    return { effectiveAt: ends ? inForce(decision, run.endedAt ?? decision.now, [run.runId]) : null };
   }
   if (hasEnded(run) || run.state === 'stopping') {
     throw new Fault(
@@ -123,8 +128,17 @@ export function decideUpdateRunState(decision: Decision, command: UpdateRunState
     },
     { runId: run.runId, requestIds: command.requestIds },
   );
-  const ends = command.state === 'finished' || command.state === 'failed';
   changeRunState(decision, [run], command.state, command.reason, ends ? 'run_ended' : null, command.requestIds);
+  return { effectiveAt: ends ? inForce(decision, decision.now, [run.runId]) : null };
+}
+
+/** When the end of runs is in force everywhere: at once, but what they held of local kinds after its lock delay (P3). */
+function inForce(decision: Decision, endedAt: Micros, runIds: Iterable<string>): Micros {
+  const ended = new Set(runIds);
+  let latest = endedAt;
+  for (const lease of delayedLeases(decision.state))
+    if (ended.has(lease.runId)) latest = Math.max(latest, effectiveAt(lease));
+  return latest;
 }
 
 export interface StopRunCommand {
@@ -140,9 +154,8 @@ export function decideStopRun(decision: Decision, command: StopRunCommand): { ef
   const run =
     command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
-  if (hasEnded(run)) return { effectiveAt: run.endedAt ?? decision.now };
-  stop(decision, [run], command.reason, command.requestIds);
-  return { effectiveAt: decision.now };
+  if (!hasEnded(run)) stop(decision, [run], command.reason, command.requestIds);
+  return { effectiveAt: inForce(decision, run.endedAt ?? decision.now, [run.runId]) };
 }
 
 function stop(decision: Decision, runs: readonly Run[], reason: string, requestIds: readonly string[]): void {
@@ -171,7 +184,8 @@ export function decideStopRuns(
   if (binding !== undefined) {
     if (binding.use !== 'stop_runs' || binding.fingerprint !== command.fingerprint)
       throw keyReused(command.idempotencyKey);
-    return { runIds: [], effectiveAt: binding.boundAt };
+    const stopped = [...decision.state.runs.values()].filter((run) => run.endedAt === binding.boundAt);
+    return { runIds: [], effectiveAt: inForce(decision, binding.boundAt, idsOf(stopped)) };
   }
   decision.emit(
     {
@@ -190,8 +204,11 @@ export function decideStopRuns(
   );
   const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
   stop(decision, matching, command.reason, command.requestIds);
-  return { runIds: matching.map((run) => run.runId), effectiveAt: decision.now };
+  const runIds = idsOf(matching);
+  return { runIds, effectiveAt: inForce(decision, decision.now, runIds) };
 }
+
+const idsOf = (runs: readonly Run[]): string[] => runs.map((run) => run.runId);
 
 function matches(decision: Decision, run: Run, command: StopRunsCommand): boolean {
   if (command.principal !== '' && run.principal !== command.principal) return false;

@@ -1,26 +1,27 @@
 import type { DenialCount, RecordedIdentity } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type QueueEnd, queueEnd } from '../lease.js';
+import { holdsLocks, isPast, type Lease, type QueueEnd, queueEnd } from '../lease.js';
+import { credentialsDeadBy, WRITTEN_WITHIN } from '../lock-delay.js';
 import { hasEnded, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
-import { enterState } from './ending.js';
+import { enterState, openLocalKinds } from './ending.js';
 import { grantWaiters } from './granting.js';
 
-/** Most leases and runs that one sweep ends by their time; the rest follow in the next one. */
+/** Most leases, lock delays and runs that one sweep ends by their time; the rest follow in the next one. */
 export const SWEEP_LIMIT = 500;
 
 /**
- * Turns what time has already decided into events: expired leases, waits that are over, places nobody
- * came back for, runs whose authority has ended. Expiry is true at reads before this runs.
+ * Turns what time has already decided into events: expired leases, lock delays and waits that are over, places
+ * nobody came back for, runs whose authority has ended. Expiry is true at reads before this runs.
  */
 export function decideSweep(decision: Decision): { more: boolean } {
   const past: Lease[] = [];
   const gone: { lease: Lease; end: QueueEnd }[] = [];
   for (const lease of decision.state.leases.values()) {
-    if (lease.state === 'active' && isPast(lease, decision.now)) past.push(lease);
+    if (holdsLocks(lease) && isPast(lease, decision.now)) past.push(lease);
     const end = lease.state === 'waiting' && lease.waiting !== null ? queueEnd(lease.waiting, decision.now) : null;
     if (end !== null) gone.push({ lease, end });
     if (past.length + gone.length >= SWEEP_LIMIT) break;
@@ -33,6 +34,7 @@ export function decideSweep(decision: Decision): { more: boolean } {
   const held = enterState(decision, runs.expired, 'expired', why, 'run_ended');
   for (const lease of held) endOne(decision, lease, 'run_ended', why);
   grantWaiters(decision, [...gone.map(({ lease }) => lease), ...past, ...held].flatMap(locksOfLease));
+  openLocalKinds(decision);
   return { more: ended >= SWEEP_LIMIT || runs.more };
 }
 
@@ -113,7 +115,13 @@ export interface IdentifyCommand {
   readonly continuesFrom: { readonly revision: number; readonly hash: string };
 }
 
-/** Records which database this is; lost history ends every lease and blocks every run (P2). */
+/**
+ * Records which database this is; lost history ends every lease and blocks every run (P2). With the history, grants of
+ * local kinds may be lost that a target still accepts: nobody is granted any before their credentials are dead (P3).
+ */
 export function decideIdentify(decision: Decision, command: IdentifyCommand): void {
-  decision.emit({ kind: 'database_identified', ...command });
+  const { now, bounds, state } = decision;
+  if (command.lostHistory) decision.relyOnFuture(now + WRITTEN_WITHIN);
+  const localKindsFrom = command.lostHistory ? credentialsDeadBy(now, bounds) : state.localKindsFrom;
+  decision.emit({ kind: 'database_identified', ...command, localKindsFrom });
 }
