@@ -562,6 +562,7 @@ function projectionTests(use: Use): void {
           observedRefusal: 'held',
         }),
         sampleEntry({ resource: 'a/b', access: 'read', actions: ['x', 'y'], observedVersion: '' }),
+        sampleEntry({ resource: 'local/x', validation: 'local' }),
       ];
       const ruleLocks = [{ key: '!0:tenant=acme', mode: 'IX' as const, rule: 'conflicts[0]', entry: 1 }];
       const active = sampleLease({
@@ -579,7 +580,10 @@ function projectionTests(use: Use): void {
       });
       const setWaiter = sampleWaiter({ request: { entries: [], task: null, resourceSet: 'incident-4711' } });
       const ended = sampleEnded(sampleLease({ entries }), { endReason: 'no_progress' });
-      const leases = [active, waiter, taskWaiter, setWaiter, ended];
+      const until = SAMPLE_TIME + 72 * SECOND;
+      const delayed = sampleEnded(sampleLease({ entries }), { lockDelay: { until, over: false } });
+      const outlasted = sampleEnded(sampleLease({ entries }), { lockDelay: { until, over: true } });
+      const leases = [active, waiter, taskWaiter, setWaiter, ended, delayed, outlasted];
       const [namespace] = await createNamespace(store, { leases });
       const second = (await under.another()) ?? store;
       const found = await second.loadLeases(
@@ -588,7 +592,9 @@ function projectionTests(use: Use): void {
       );
       expect(byId(found.records)).toEqual(byId(leases));
       const snapshot = await second.loadSnapshot(namespace);
-      expect(byId(snapshot?.leases ?? [])).toEqual(byId(leases.filter((lease) => lease !== ended)));
+      expect(byId(snapshot?.leases ?? [])).toEqual(
+        byId(leases.filter((lease) => lease !== ended && lease !== outlasted)),
+      );
       if (second !== store) await second.close();
     }),
   );
@@ -883,6 +889,40 @@ function upkeepTests(use: Use): void {
       expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(0);
       expect((await store.loadRuns(namespace, ['run-1'])).records).toEqual(runs);
       expect((await store.loadKeys(namespace, keys)).records.map((binding) => binding.key)).toEqual(['new']);
+    }),
+  );
+
+  it(
+    'keeps a run of which something is under lock delay, until that is over',
+    use(async ({ store }) => {
+      const runs = [sampleRun({ state: 'stopped', endedAt: SAMPLE_TIME })];
+      const until = SAMPLE_TIME + 72 * SECOND;
+      const delayed = sampleEnded(sampleLease({ leaseId: 'l' }), { lockDelay: { until, over: false } });
+      const [namespace, head] = await createNamespace(store, { runs, leases: [delayed] });
+      expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(0);
+      expect((await store.loadSnapshot(namespace))?.leases).toEqual([delayed]);
+      const over = { ...delayed, lockDelay: { until, over: true } };
+      await append(store, sampleBatch(namespace, head, { leases: [over] }));
+      expect((await store.loadSnapshot(namespace))?.leases).toEqual([]);
+      expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(1);
+    }),
+  );
+
+  it(
+    'knows until when local kinds are closed after lost history',
+    use(async ({ store }) => {
+      let [namespace, head] = await createNamespace(store);
+      const { identity } = await store.readGate(namespace);
+      for (const localKindsFrom of [SAMPLE_TIME, null]) {
+        const body = JSON.stringify({
+          identity,
+          lostHistory: true,
+          ...(localKindsFrom !== null && { localKindsFrom }),
+        });
+        const events = sampleEvents(namespace, head, 1, { kind: 'database_identified', body });
+        head = await append(store, sampleBatch(namespace, head, { events }));
+        expect((await store.loadSnapshot(namespace))?.recorded).toEqual({ identity, localKindsFrom });
+      }
     }),
   );
 }

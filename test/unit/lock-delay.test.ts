@@ -149,7 +149,10 @@ describe('an early end of a lease', () => {
         resolution: { who: 'runner', retryable: true },
         blockers: [{ resource: 'loc/x', expiresAt: null, lockDelayUntil: until, waiting: false }],
       });
-      expect(ns.preview('b', leased('loc/x')).refusal).toMatchObject({ kind: 'lock_delay', retryAfter: until - ns.now });
+      expect(ns.preview('b', leased('loc/x')).refusal).toMatchObject({
+        kind: 'lock_delay',
+        retryAfter: until - ns.now,
+      });
       ns.now = until - 1;
       expect(ns.refused(ns.acquire('b', [leased('loc/x')])).kind).toBe('lock_delay');
       ns.now = until;
