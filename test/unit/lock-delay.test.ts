@@ -7,6 +7,8 @@ import { decideIdentify, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { Lease } from '../../src/domain/lease.js';
 import { type CredentialBounds, lockDelayUntil, WRITTEN_WITHIN } from '../../src/domain/lock-delay.js';
 import { MILLISECOND, type Micros, SECOND } from '../../src/domain/time.js';
+import { toRecords } from '../../src/engine/batch.js';
+import { GENESIS, ReplicaState } from '../../src/engine/replica-state.js';
 import { DOCUMENT, leased, locksIn, Namespace, optimistic, read, START, stable } from '../support/domain.js';
 import { sampleEntry, sampleLease } from '../support/sample-records.js';
 
@@ -323,8 +325,9 @@ describe('an end by time', () => {
     const first = ns.hold('c', leased('loc/x'));
     const other = ns.granted(ns.acquire('c', [leased('doc/z')], { ttl: 300 * SECOND }));
     const unclaimed = ns.queue('a', leased('loc/x'));
-    ns.now = first.expiresAt as Micros;
+    ns.advance(200 * SECOND);
     ns.renew(other);
+    ns.now = first.expiresAt as Micros;
     const attachedUntil = ns.now + 9 * SECOND;
     ns.decide((decision) =>
       decision.emit({
@@ -393,6 +396,21 @@ describe('waiting for a lock delay', () => {
     ns.advance(DELAY);
     ns.sweep();
     ns.hold('b', leased('doc/y'));
+  });
+
+  it('stays in memory however much ends meanwhile', () => {
+    const { ns, lease } = holding();
+    ns.release(lease);
+    ns.decide((decision) => {
+      for (let index = 0; index < 40_001; index += 1) {
+        const binding = { scope: 'run:b', key: `${index}`, use: 'tombstone' as const, fingerprint: '', runId: 'b' };
+        decision.emit({ kind: 'key_bound', binding: { ...binding, leaseId: '', boundAt: ns.now } });
+      }
+    });
+    const replica = new ReplicaState('test', null);
+    replica.follow(toRecords('test', 'batch', GENESIS, ns.events));
+    expect(replica.forgottenThrough).toBeGreaterThan(0);
+    expect(replica.state.leases.get(lease.leaseId)).toEqual(ns.lease(lease));
   });
 
   it('is swept in bounded portions', () => {
