@@ -41,11 +41,9 @@ describe('migrate', () => {
 
   it('says what is wrong with an older and with a newer schema', async () => {
     await migrate(database.url, { log });
-    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0005_run_contract'`);
-    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0005_run_contract/ });
-    await pool.query(
-      'ALTER TABLE writ.run DROP COLUMN initiator_verified, DROP COLUMN parent_run_id, DROP COLUMN max_ttl_us',
-    );
+    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0008_lock_delay'`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0008_lock_delay/ });
+    await pool.query('ALTER TABLE writ.lease DROP COLUMN lock_delay_until_us, DROP COLUMN lock_delayed');
     await migrate(database.url, { log });
     await checkSchema(pool);
     await pool.query(`INSERT INTO writ.schema_migration (name, run_on) VALUES ('9999_future', now())`);

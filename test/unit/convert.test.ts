@@ -161,6 +161,7 @@ const LEASE: Lease = {
       exclusive: true,
       impliedBy: '',
       mode: 'enforce',
+      validation: 'introspect',
       resolver: '',
       observedVersion: null,
       token: 1_764_428_400_123_456,
@@ -183,6 +184,7 @@ const LEASE: Lease = {
   endReason: null,
   endedAt: null,
   endRefusal: null,
+  lockDelay: null,
 };
 
 describe('a lease', () => {
@@ -224,6 +226,7 @@ describe('a refusal', () => {
     access: 'write',
     scope: 'subtree',
     expiresAt: 61_000_001,
+    lockDelayUntil: null,
     waiting: false,
     rule: 'implies[0]',
     resolver: 'release-team',
