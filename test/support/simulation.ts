@@ -786,7 +786,8 @@ export class Simulation {
     const wanted = (error as NeedsLoad).wanted as NeedsLoad['wanted'] | undefined;
     if (wanted === undefined) throw error;
     this.count('look-up');
-    const { leaseId, leaseIds = [], runId, key } = wanted;
+    const { leaseId, leaseIds = [], runId, runIds = [], key } = wanted;
+    const askedRuns = runId === undefined ? runIds : [...runIds, runId];
     const { runs, keys } = before;
     const leases = new Map(before.leases);
     for (const asked of leaseId === undefined ? leaseIds : [leaseId, ...leaseIds]) {
@@ -795,7 +796,7 @@ export class Simulation {
     const id = key === undefined ? '' : bindingId(key.scope, key.key);
     return {
       leases,
-      runs: runId === undefined ? runs : new Map(runs).set(runId, this.database.runs.get(runId) ?? null),
+      runs: new Map([...runs, ...askedRuns.map((id) => [id, this.database.runs.get(id) ?? null] as const)]),
       keys: key === undefined ? keys : new Map(keys).set(id, this.database.keys.get(id) ?? null),
     };
   }
