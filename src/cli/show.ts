@@ -89,6 +89,7 @@ export function showLease(out: Output, lease: Lease): void {
     ],
     ['never beyond', when(lease.maxExpiresAt)],
     ['ended', when(lease.endedAt)],
+    ['lock delay until', when(lease.lockDelayUntil)],
     ['purpose', lease.purpose],
     ['generation', String(lease.generation)],
   ]);
@@ -148,9 +149,11 @@ export function blockerText(blocker: Blocker, whose?: string): string {
       : runId === ''
         ? `another run (${blocker.blockerRef})`
         : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
-  const does = blocker.waiting ? 'waits ahead of you for' : 'holds';
+  const does = blocker.waiting ? 'waits ahead of you for' : blocker.lockDelayUntil === undefined ? 'holds' : 'held';
   const parts = [`${who} ${does} ${covered(blocker.resource, blocker.scope)} (${accessWord(blocker.access)})`];
   if (blocker.expiresAt !== undefined) parts.push(`until ${when(blocker.expiresAt)} unless renewed`);
+  if (blocker.lockDelayUntil !== undefined)
+    parts.push(`closed to others until ${when(blocker.lockDelayUntil)} (lock delay)`);
   if (requestedResource !== '' && requestedResource !== blocker.resource)
     parts.push(`which meets ${requestedResource}`);
   if (rule !== '') parts.push(`by rule ${rule}`);
@@ -226,6 +229,11 @@ export function showLeases(out: Output, leases: readonly Lease[]): void {
       short(lease.purpose),
     ]),
   );
+}
+
+/** What an end means: for targets that ask at once, for those that do not when the last credential is dead. */
+export function inForce(effectiveAt: Timestamp | undefined): string {
+  return `no check allows its tokens any more, and from ${when(effectiveAt)} no target accepts its credentials`;
 }
 
 /** Writes that were let in and whose outcome nobody has reported (R4). */

@@ -1,6 +1,6 @@
 import { expandForQuestion } from './conflict-map/expand.js';
 import type { View } from './decide/decision.js';
-import { isPast } from './lease.js';
+import { isFreeByTime } from './lease.js';
 import { locksOf } from './locks.js';
 import { blockerOf, holdersInTheWay, type Obstacle, waitersAhead } from './obstacles.js';
 import { Queue } from './queue.js';
@@ -15,7 +15,7 @@ export interface Blockers {
 }
 
 /**
- * Whoever holds, or waits for, something that a run which wanted the resource alone, with everything below it, would
+ * Whoever holds, keeps closed by a lock delay, or waits for, something that a run which wanted the resource alone, with everything below it, would
  * meet: by its id, or by a rule of the conflict map on another one. The most that can be asked for meets everybody who
  * counts, optimistic writers and stable readers too.
  */
@@ -29,7 +29,7 @@ export function findBlockers(view: View, resource: string, most: number): Blocke
   const met = (obstacles: Iterable<Obstacle>): Obstacle[] => {
     const live: Obstacle[] = [];
     for (const obstacle of obstacles) {
-      if (isPast(obstacle.lease, now)) continue;
+      if (isFreeByTime(obstacle.lease, now)) continue;
       live.push(obstacle);
       if (live.length > most) break;
     }

@@ -1,5 +1,5 @@
 import { locksOfLease } from './held-locks.js';
-import { isPast, type Lease } from './lease.js';
+import { isLive, isPast, type Lease } from './lease.js';
 import { type Asker, holdersInTheWay } from './obstacles.js';
 import { liveLeasesOf, type State } from './state.js';
 import type { Micros } from './time.js';
@@ -32,7 +32,7 @@ export function heldCycle(state: State, now: Micros, runIds: Iterable<string>): 
     for (const waiting of waitingOf(runId)) {
       const asker: Asker = { runId, order: 0, leaseId: waiting.leaseId };
       for (const { lease } of holdersInTheWay(state, locksOfLease(waiting), asker))
-        if (!isPast(lease, now)) yield { waiting, holder: lease.runId };
+        if (isLive(lease, now)) yield { waiting, holder: lease.runId };
     }
   };
   const met = new Set<string>();

@@ -4,6 +4,9 @@ export type Access = 'read' | 'stable_read' | 'write';
 /** How much below the named resource an entry covers. */
 export type Scope = 'exact' | 'subtree';
 
+/** How targets learn of the end of a lease: by asking, or not before the run's credentials are dead. */
+export type Validation = 'introspect' | 'local';
+
 /** An entry as a run asks for it. The resource may still be an alias. */
 export interface RequestedEntry {
   readonly resource: string;
@@ -40,6 +43,8 @@ export interface ExpandedEntry {
   readonly impliedBy: string;
   /** In `observe` nothing about this entry is refused, only recorded (C14). */
   readonly mode: 'observe' | 'enforce';
+  /** `local` if any of its kinds is, or was while the entry was held. */
+  readonly validation: Validation;
   /** Who settles conflicts about it; empty when the map names nobody. */
   readonly resolver: string;
   readonly observedVersion: string | null;

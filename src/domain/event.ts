@@ -59,6 +59,8 @@ export type EventBody =
       readonly lostHistory: boolean;
       readonly why: string;
       readonly continuesFrom: { readonly revision: number; readonly hash: string };
+      /** After lost history nobody is granted anything of a local kind before this; null: there is no such time. */
+      readonly localKindsFrom: Micros | null;
     }
   | {
       readonly kind: 'conflict_map_put';
@@ -102,9 +104,12 @@ export type EventBody =
       readonly leaseId: string;
       readonly endReason: EndReason;
       readonly reason: string;
+      /** What it held of local kinds is kept from other runs until then; null: nothing is. */
+      readonly lockDelayUntil: Micros | null;
       /** Ended as `refused`: what its run is told. */
       readonly refusal?: EndRefusal;
     }
+  | { readonly kind: 'lock_delay_ended'; readonly leaseId: string }
   | { readonly kind: 'key_bound'; readonly binding: KeyBinding }
   | {
       readonly kind: 'acquire_refused';

@@ -4,7 +4,8 @@ import type { DomainEvent, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
 import { type KeyBinding, principalScope, runScope } from './key-binding.js';
-import type { EndReason, Lease } from './lease.js';
+import { type EndReason, type Lease, underLockDelay } from './lease.js';
+import { keptUntil } from './lock-delay.js';
 import type { EndRefusal } from './refusal.js';
 import { hasEnded, type Run } from './run.js';
 import { bindingId, type State } from './state.js';
@@ -33,7 +34,8 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       return;
     case 'database_identified':
       state.identity = body.identity;
-      if (body.lostHistory) endEverything(state, event.time);
+      state.localKindsFrom = body.localKindsFrom;
+      if (body.lostHistory) endEverything(state, event.time, body.localKindsFrom);
       return;
     case 'conflict_map_put':
       state.mapVersion = body.version;
@@ -104,7 +106,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     }
     case 'lease_ended': {
       const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
-      end(state, lease, body.endReason, event.time, body.refusal);
+      end(state, lease, body.endReason, event.time, body.lockDelayUntil, body.refusal);
       return;
     }
     case 'credentials_issued': {
@@ -116,6 +118,9 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
     }
     case 'credentials_revoked':
       revoke(state, { subject: body.subject, revokedAt: event.time, until: body.until });
+      return;
+    case 'lock_delay_ended':
+      endLockDelay(state, must(state.leases.get(body.leaseId), 'lease', body.leaseId));
       return;
     case 'key_bound':
       bind(state, body.binding);
@@ -190,15 +195,16 @@ function use(state: State, principal: string, runs: number, leases: number): voi
   else state.usage.set(principal, after);
 }
 
-/** Puts a live lease into the state; also used when projections are loaded. */
+/** Puts a lease that is live, or under lock delay, into the state; also used when projections are loaded. */
 export function insert(state: State, lease: Lease, queuedAt: number | null): void {
   const placed =
     lease.waiting !== null && queuedAt !== null ? { ...lease, waiting: { ...lease.waiting, queuedAt } } : lease;
   state.leases.set(placed.leaseId, placed);
-  state.leasesOfRun.add(placed.runId, holderOf(placed));
+  if (placed.state !== 'ended') state.leasesOfRun.add(placed.runId, holderOf(placed));
   if (placed.state === 'waiting') state.waitingLeases += 1;
-  else state.activeLeases += 1;
-  use(state, principalOf(state, placed), 0, 1);
+  else if (placed.state === 'active') state.activeLeases += 1;
+  else state.delayedLeases += 1;
+  if (placed.state !== 'ended') use(state, principalOf(state, placed), 0, 1);
   addLocks(state, placed);
 }
 
@@ -224,6 +230,7 @@ function end(
   lease: Lease,
   endReason: EndReason,
   endedAt: Micros,
+  delayedUntil: Micros | null,
   endRefusal: EndRefusal | null = null,
 ): void {
   if (lease.state === 'ended') return;
@@ -232,7 +239,17 @@ function end(
   if (lease.state === 'waiting') state.waitingLeases -= 1;
   else state.activeLeases -= 1;
   use(state, principalOf(state, lease), 0, -1);
-  state.leases.set(lease.leaseId, { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null });
+  const lockDelay = delayedUntil === null ? null : { until: delayedUntil, over: false };
+  const ended: Lease = { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null, lockDelay };
+  if (lockDelay === null) state.leases.set(lease.leaseId, ended);
+  else insert(state, ended, null);
+}
+
+function endLockDelay(state: State, lease: Lease): void {
+  if (lease.lockDelay === null || !underLockDelay(lease)) return;
+  removeLocks(state, lease);
+  state.delayedLeases -= 1;
+  state.leases.set(lease.leaseId, { ...lease, lockDelay: { ...lease.lockDelay, over: true } });
 }
 
 /** What is dead by itself makes room, so that there are never more than can matter. */
@@ -245,8 +262,11 @@ function revoke(state: State, revocation: Revocation): void {
 }
 
 /** Lost history (P2): every live lease ends, every run waits for an operator, lest a lost stop comes back to life. */
-function endEverything(state: State, time: Micros): void {
-  for (const lease of [...state.leases.values()]) end(state, lease, 'database_changed', time);
+function endEverything(state: State, time: Micros, localKindsFrom: Micros | null): void {
+  for (const lease of [...state.leases.values()]) {
+    const delayedUntil = localKindsFrom === null ? null : keptUntil(lease, time, localKindsFrom);
+    end(state, lease, 'database_changed', time, delayedUntil);
+  }
   for (const run of [...state.runs.values()]) {
     if (hasEnded(run)) continue;
     state.runs.set(run.runId, {

@@ -34,7 +34,7 @@ export interface LeaseEntry extends ExpandedEntry {
  * (`{ ...entry, token }`) make V8 give every single object a hidden class of its own, three times as large as the object.
  */
 export function leaseEntry(entry: ExpandedEntry, token: number, observedRefusal: string | null): LeaseEntry {
-  const { resource, access, scope, actions, exclusive, impliedBy, mode, resolver, observedVersion } = entry;
+  const { resource, access, scope, actions, exclusive, impliedBy, mode, validation, resolver, observedVersion } = entry;
   return {
     resource,
     access,
@@ -43,11 +43,20 @@ export function leaseEntry(entry: ExpandedEntry, token: number, observedRefusal:
     exclusive,
     impliedBy,
     mode,
+    validation,
     resolver,
     observedVersion,
     token,
     observedRefusal,
   };
+}
+
+/** What an early end of a lease with entries of local kinds leaves behind: their locks, kept from other runs. */
+export interface LockDelay {
+  /** From this database time on nobody accepts a credential of the lease. */
+  readonly until: Micros;
+  /** True: its end is in the log, and the locks are gone. */
+  readonly over: boolean;
 }
 
 /** A place in the queue: what a lease is before it is granted. */
@@ -95,17 +104,54 @@ export interface Lease {
   readonly endedAt: Micros | null;
   /** Ended as `refused`: what its run is told, now and on a later retry by its key. */
   readonly endRefusal: EndRefusal | null;
+  /** Null: none was needed. */
+  readonly lockDelay: LockDelay | null;
 }
 
-/** When an active lease ends unless renewed or claimed; Infinity for one that waits. */
+/** Whether the lease has ended and some of its locks are still kept from other runs. */
+export function underLockDelay(lease: Lease): boolean {
+  return lease.lockDelay?.over === false;
+}
+
+/** Whether the lock table has locks of it that nobody waits for. */
+export function holdsLocks(lease: Lease): boolean {
+  return lease.state === 'active' || underLockDelay(lease);
+}
+
+/** Whether an entry's locks outlive an early end of its lease: a target may accept what was vouched for before. */
+export function staysLocked(entry: LeaseEntry): boolean {
+  return entry.validation === 'local' && entry.access !== 'read' && entry.observedRefusal === null;
+}
+
+/** From when on the end of an ended lease is in force everywhere (P3); 0 while it lives. */
+export function effectiveAt(lease: Lease): Micros {
+  return lease.lockDelay?.until ?? lease.endedAt ?? 0;
+}
+
+/** When an active lease ends unless renewed or claimed, or a lock delay; Infinity for one that waits. */
 export function endsAt(lease: Lease): Micros {
+  if (lease.lockDelay !== null) return lease.lockDelay.until;
   if (lease.expiresAt === null) return Number.POSITIVE_INFINITY;
   return lease.claimBy === null ? lease.expiresAt : Math.min(lease.claimBy, lease.expiresAt);
 }
 
-/** Whether an active lease is over by its time; nothing else about it matters then. */
+/** Whether an active lease, or a lock delay, is over by its time; nothing else about it matters then. */
 export function isPast(lease: Lease, now: Micros): boolean {
   return endsAt(lease) <= now;
+}
+
+/** Whether a lease is active and its time has not come. */
+export function isLive(lease: Lease, now: Micros): boolean {
+  return lease.state === 'active' && !isPast(lease, now);
+}
+
+/**
+ * Whether nothing that a lease holds is kept from others any more, though its end may not be written yet. The end of an
+ * unclaimed one comes before its expiry: its locks of local kinds go under delay.
+ */
+export function isFreeByTime(lease: Lease, now: Micros): boolean {
+  if (!isPast(lease, now)) return false;
+  return underLockDelay(lease) || endReasonByTime(lease) !== 'unclaimed' || !lease.entries.some(staysLocked);
 }
 
 /**

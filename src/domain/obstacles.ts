@@ -1,5 +1,5 @@
 import { locksOfLease } from './held-locks.js';
-import { endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
+import { endsAt, isLive, type Lease, type LeaseEntry, underLockDelay } from './lease.js';
 import { keySubject, type Lock } from './locks.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
 import type { Queue } from './queue.js';
@@ -7,7 +7,7 @@ import type { Blocker } from './refusal.js';
 import type { State } from './state.js';
 import type { Micros } from './time.js';
 
-/** A lease, or a waiting request, that a lock would meet. */
+/** A lease, what is left of one under lock delay, or a waiting request, that a lock would meet. */
 export interface Obstacle {
   readonly lease: Lease;
   /** The requested lock that meets it. */
@@ -25,7 +25,7 @@ export interface Asker {
 /** How many obstacles a refusal names; who stands in the way is found in no particular order. */
 export const MAX_BLOCKERS = 16;
 
-/** Active leases of other runs that hold an incompatible lock, live and expired ones, each once. */
+/** Leases of other runs that hold an incompatible lock, live, expired and under lock delay, each once. */
 export function* holdersInTheWay(state: State, locks: readonly Lock[], asker: Asker): Iterable<Obstacle> {
   const seen = new Set<string>();
   for (const lock of locks) {
@@ -67,7 +67,7 @@ export function ownHolder(state: State, locks: readonly Lock[], asker: Asker, no
       for (const holder of state.held[theirMode].holders(lock.key)) {
         if (holder.runId !== asker.runId || holder.leaseId === asker.leaseId) continue;
         const lease = state.leases.get(holder.leaseId);
-        if (lease !== undefined && !isPast(lease, now)) return { lease, lock, theirMode };
+        if (lease !== undefined && isLive(lease, now)) return { lease, lock, theirMode };
       }
     }
   }
@@ -90,7 +90,8 @@ export function blockerOf(
     resource: theirs?.resource ?? keySubject(lock.key),
     access: theirs?.access ?? 'write',
     scope: theirs?.scope ?? 'exact',
-    expiresAt: lease.state === 'waiting' ? null : endsAt(lease),
+    expiresAt: lease.state === 'active' ? endsAt(lease) : null,
+    lockDelayUntil: underLockDelay(lease) ? endsAt(lease) : null,
     waiting: lease.state === 'waiting',
     rule,
     resolver: theirs?.resolver ?? '',

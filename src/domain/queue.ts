@@ -1,7 +1,7 @@
 import { startOf } from './conflict-map/index.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
-import { isPast, type Lease } from './lease.js';
+import { isLive, isPast, type Lease } from './lease.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
 import { liveLeasesOf, type State } from './state.js';
 import type { Micros } from './time.js';
@@ -108,7 +108,8 @@ export class Queue {
             heldMet.add(theirMode + key);
             for (const holder of state.held[theirMode].holders(key)) {
               const held = state.leases.get(holder.leaseId);
-              if (held !== undefined && !isPast(held, now)) reach(holder.runId);
+              // What is under lock delay waits for time alone, and no run can end it.
+              if (held !== undefined && isLive(held, now)) reach(holder.runId);
             }
           }
         }

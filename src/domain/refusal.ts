@@ -33,8 +33,10 @@ export interface Blocker {
   readonly resource: string;
   readonly access: Access;
   readonly scope: Scope;
-  /** Null for a waiting request. */
+  /** Null for a waiting request, and for a lease that has ended. */
   readonly expiresAt: Micros | null;
+  /** The lease has ended, and what it held of local kinds is kept from others until then; null: it is not so. */
+  readonly lockDelayUntil: Micros | null;
   readonly waiting: boolean;
   /** The rule by which the two meet; empty when both named the resource. */
   readonly rule: string;

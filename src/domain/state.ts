@@ -3,7 +3,7 @@ import type { Revocation } from './credential.js';
 import type { DatabaseIdentity } from './event.js';
 import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-index.js';
 import type { KeyBinding } from './key-binding.js';
-import type { Lease } from './lease.js';
+import { type Lease, underLockDelay } from './lease.js';
 import { baseLockTable, type LockTable, overlayLockTable } from './lock-table.js';
 import type { Run } from './run.js';
 import { BaseTable, OverlayTable, type Table } from './table.js';
@@ -40,13 +40,17 @@ export interface State {
   identity: DatabaseIdentity | null;
   activeLeases: number;
   waitingLeases: number;
+  /** Ended leases of which some locks are still kept from other runs. */
+  delayedLeases: number;
+  /** After lost history nobody is granted anything of a local kind before this; null: there is no such time. */
+  localKindsFrom: Micros | null;
   readonly runs: Table<Run>;
   readonly leases: Table<Lease>;
   readonly keys: Table<KeyBinding>;
   readonly unmatched: Table<Unmatched>;
   /** By subject; one that does not matter any more may still be there. */
   readonly revocations: Table<Revocation>;
-  /** What active leases hold. */
+  /** What active leases hold, and what is under lock delay. */
   readonly held: LockTable;
   /** What waiting requests ask for. */
   readonly queued: LockTable;
@@ -69,6 +73,8 @@ export function emptyState(namespace: string): State {
     identity: null,
     activeLeases: 0,
     waitingLeases: 0,
+    delayedLeases: 0,
+    localKindsFrom: null,
     runs: new BaseTable(),
     leases: new BaseTable(),
     keys: new BaseTable(),
@@ -115,6 +121,8 @@ export function overlay(base: State): Overlay {
     identity: base.identity,
     activeLeases: base.activeLeases,
     waitingLeases: base.waitingLeases,
+    delayedLeases: base.delayedLeases,
+    localKindsFrom: base.localKindsFrom,
     runs,
     leases,
     keys,
@@ -133,6 +141,8 @@ export function overlay(base: State): Overlay {
       base.identity = this.identity;
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
+      base.delayedLeases = this.delayedLeases;
+      base.localKindsFrom = this.localKindsFrom;
       for (const table of [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf]) table.commit();
       for (const index of [...Object.values(held), ...Object.values(queued)]) index.commit();
     },
@@ -158,4 +168,10 @@ export function descendantsOf(state: State, runId: string): Run[] {
     const child = state.runs.get(childId);
     return [...descendantsOf(state, childId), ...(child === undefined ? [] : [child])];
   });
+}
+
+/** Ended leases of which some locks are still kept from other runs. */
+export function* delayedLeases(state: State): Iterable<Lease> {
+  if (state.delayedLeases === 0) return;
+  for (const lease of state.leases.values()) if (underLockDelay(lease)) yield lease;
 }

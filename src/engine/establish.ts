@@ -34,7 +34,7 @@ export async function establish(
     namespace,
     options,
     await ReplicaState.load(namespace, snapshot),
-    snapshot.recordedIdentity,
+    snapshot.recorded?.identity ?? null,
     onAdvance,
   );
   log.clock.observe(snapshot.gate.now);
@@ -81,7 +81,11 @@ async function judge(
   snapshot: Snapshot,
   remembered: Head | null,
 ): Promise<HistoryVerdict> {
-  const facts = { recorded: snapshot.recordedIdentity, current: snapshot.gate.identity, failover: options.failover };
+  const facts = {
+    recorded: snapshot.recorded?.identity ?? null,
+    current: snapshot.gate.identity,
+    failover: options.failover,
+  };
   let continued: { seen: SeenHead; hashAtSeen: string } | null = null;
   for (const seen of [remembered, options.witness.read(namespace)]) {
     if (seen === null || seen.revision === 0) continue;

@@ -23,6 +23,7 @@ const ENTRY_DEFAULTS = {
   actions: [],
   impliedBy: '',
   mode: 'enforce',
+  validation: 'introspect',
   resolver: '',
   observedVersion: null,
   observedRefusal: null,
@@ -46,6 +47,7 @@ const LEASE_DEFAULTS = {
   endReason: null,
   endedAt: null,
   endRefusal: null,
+  lockDelay: null,
 } as const satisfies Partial<Lease>;
 
 // Every field of a record in one order, and then what was told: see leaseEntry in domain/lease.ts for why.
@@ -100,6 +102,8 @@ export function encodeBody(body: EventBody): string {
     return canonicalJson({ ...rest, entries: body.entries.map((entry) => compact(entry, ENTRY_DEFAULTS)) });
   }
   if (body.kind === 'run_created') return canonicalJson({ ...rest, run: compact(body.run, RUN_DEFAULTS) });
+  if (body.kind === 'lease_ended') return canonicalJson(compact(rest, { lockDelayUntil: null }));
+  if (body.kind === 'database_identified') return canonicalJson(compact(rest, { localKindsFrom: null }));
   return canonicalJson(rest);
 }
 
@@ -116,6 +120,7 @@ const KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'leases_renewed',
   'lease_reexpanded',
   'lease_ended',
+  'lock_delay_ended',
   'key_bound',
   'acquire_refused',
   'credentials_issued',
@@ -154,5 +159,7 @@ function restored(body: EventBody): EventBody {
   if (body.kind === 'lease_granted' || body.kind === 'lease_queued') return { ...body, lease: fullLease(body.lease) };
   if (body.kind === 'lease_reexpanded') return { ...body, entries: body.entries.map(fullEntry) };
   if (body.kind === 'run_created') return { ...body, run: { ...RUN_DEFAULTS, ...body.run } };
+  if (body.kind === 'lease_ended') return { ...body, lockDelayUntil: body.lockDelayUntil ?? null };
+  if (body.kind === 'database_identified') return { ...body, localKindsFrom: body.localKindsFrom ?? null };
   return body;
 }

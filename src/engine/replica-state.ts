@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { compileStored } from '../domain/conflict-map/index.js';
 import { evolve, insert, insertRun } from '../domain/evolve.js';
 import { principalScope, runScope } from '../domain/key-binding.js';
+import { underLockDelay } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
 import { bindingId, emptyState, type Overlay, type State } from '../domain/state.js';
 import type { EventRecord, Head, Snapshot } from '../storage/store.js';
@@ -65,7 +66,7 @@ export class ReplicaState {
       evolve(this.state, event, record.revision);
       this.head = { revision: record.revision, hash: record.hash, time: record.time };
       const { body } = event;
-      if (body.kind === 'lease_ended') this.rememberLease(body.leaseId);
+      if (body.kind === 'lease_ended' || body.kind === 'lock_delay_ended') this.rememberLease(body.leaseId);
       if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
       if (body.kind === 'lease_granted' || body.kind === 'lease_queued')
         this.rememberKey(runScope(body.lease.runId), body.lease.idempotencyKey);
@@ -86,9 +87,11 @@ export class ReplicaState {
     this.forget();
   }
 
+  /** One under lock delay stays: it is remembered anew when the delay has ended. */
   private rememberLease(leaseId: string): void {
     this.remember(() => {
-      if (this.state.leases.get(leaseId)?.state === 'ended') this.state.leases.delete(leaseId);
+      const lease = this.state.leases.get(leaseId);
+      if (lease?.state === 'ended' && !underLockDelay(lease)) this.state.leases.delete(leaseId);
     });
   }
 
@@ -124,7 +127,8 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
     state.mapVersion = snapshot.mapVersion.version;
     state.map = compileStored(JSON.parse(snapshot.mapVersion.document));
   }
-  state.identity = snapshot.recordedIdentity;
+  state.identity = snapshot.recorded?.identity ?? null;
+  state.localKindsFrom = snapshot.recorded?.localKindsFrom ?? null;
   for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
   for (const revocation of snapshot.revocations) state.revocations.set(revocation.subject, revocation);

@@ -1,6 +1,6 @@
 import { startOf } from '../domain/conflict-map/index.js';
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
-import { endsAt, type Lease } from '../domain/lease.js';
+import { endsAt, holdsLocks, type Lease } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
 import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
@@ -289,11 +289,11 @@ export class DueTimes {
 }
 
 /**
- * The earliest end of anything live, or start of a resource set that is waited for; the first one found that
+ * The earliest end of anything live or closed, or start of a resource set that is waited for; the first one found that
  * is past serves as well. A start is seen once, by the first walk after it: whoever waits on has other reasons.
  */
 function earliestEnd(state: State, now: Micros, lastWalk: Micros): Micros {
-  let earliest = Number.POSITIVE_INFINITY;
+  let earliest = state.localKindsFrom ?? Number.POSITIVE_INFINITY;
   for (const lease of state.leases.values()) {
     const start = lease.state === 'waiting' ? startOf(state.map, lease.request) : 0;
     earliest = Math.min(earliest, endOf(lease), start > lastWalk ? start : Number.POSITIVE_INFINITY);
@@ -304,7 +304,7 @@ function earliestEnd(state: State, now: Micros, lastWalk: Micros): Micros {
 }
 
 function endOf(lease: Lease): Micros {
-  if (lease.state === 'active') return endsAt(lease);
+  if (holdsLocks(lease)) return endsAt(lease);
   if (lease.state === 'ended' || lease.waiting === null) return Number.POSITIVE_INFINITY;
   return Math.min(lease.waiting.waitsUntil, lease.waiting.attachedUntil);
 }

@@ -1,5 +1,11 @@
 import type { Principal } from '../auth/principal.js';
-import type { Explanation, MapProblem, RuleAbout, TaskPair } from '../domain/conflict-map/index.js';
+import type {
+  Explanation,
+  MapProblem,
+  ResourceDescription,
+  RuleAbout,
+  TaskPair,
+} from '../domain/conflict-map/index.js';
 import type { Confirmation } from '../domain/credential.js';
 import type { AffectedLease, OnLiveConflict } from '../domain/decide/put-map.js';
 import type { RevokeCredentialsCommand } from '../domain/decide/revoke-credentials.js';
@@ -131,6 +137,7 @@ export interface RenewalOutcome {
 export interface ReleaseOutcome {
   readonly outcome: 'released' | 'already_ended' | 'nothing_held';
   readonly endReason: EndReason | null;
+  /** When the end is in force everywhere (P3). */
   readonly effectiveAt: Micros;
 }
 
@@ -231,7 +238,7 @@ export interface WritApi {
   getLease(context: CallContext, input: { leaseId: string }): Promise<At<Lease>>;
   listLeases(
     context: CallContext,
-    input: { runId: string; resource: string; states: readonly LeaseState[]; page: Page },
+    input: { runId: string; resource: string; states: readonly LeaseState[]; lockDelayed: boolean; page: Page },
   ): Promise<At<Paged<Lease>>>;
   previewWriteSet(
     context: CallContext,
@@ -260,7 +267,7 @@ export interface WritApi {
   updateRunState(
     context: CallContext,
     input: { runId: string; state: RunState; reason: string; idempotencyKey: string },
-  ): Promise<At<RunView>>;
+  ): Promise<At<{ run: RunView; effectiveAt: Micros | null }>>;
   stopRun(
     context: CallContext,
     input: { runId: string; reason: string },
@@ -288,10 +295,7 @@ export interface WritApi {
     input: { a: WriteSetRequest; b: WriteSetRequest; document: string },
   ): Promise<Explanation>;
   listConflictMapVersions(context: CallContext, input: { page: Page }): Promise<Paged<MapVersion>>;
-  resolveResource(
-    context: CallContext,
-    input: { resource: string },
-  ): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }>;
+  resolveResource(context: CallContext, input: { resource: string }): Promise<ResourceDescription>;
   getTaskMatrix(context: CallContext, input: { document: string }): Promise<readonly TaskPair[]>;
   listUnmatchedResources(context: CallContext, input: { page: Page }): Promise<Paged<UnmatchedResource>>;
 

@@ -6,6 +6,7 @@ import {
   type MapProblem,
   parentPath,
 } from '../domain/conflict-map/index.js';
+import type { CredentialBounds } from '../domain/lock-delay.js';
 import { checkSchema } from './conflict-map-schema.js';
 import { type Position, readSources, type Source, type TextFile } from './map-source.js';
 
@@ -53,12 +54,19 @@ export interface CheckedConflictMap {
   readonly problems: readonly LocatedMapProblem[];
 }
 
-/** Reads and compiles a conflict map: everything that PutConflictMap and ValidateConflictMap say about a document. */
-export function checkConflictMapText(text: string | readonly TextFile[], fileName = ''): CheckedConflictMap {
+/**
+ * Reads and compiles a conflict map: everything that PutConflictMap and ValidateConflictMap say about a document.
+ * `bounds` are the coordinator's; without one, its defaults.
+ */
+export function checkConflictMapText(
+  text: string | readonly TextFile[],
+  fileName = '',
+  bounds?: CredentialBounds,
+): CheckedConflictMap {
   const files = typeof text === 'string' ? [{ name: fileName, text }] : text;
   const parsed = parseConflictMapText(files);
   if (!parsed.ok) return { problems: parsed.problems };
-  const compiled = compileConflictMap(parsed.document);
+  const compiled = compileConflictMap(parsed.document, bounds);
   const found = compiled.ok ? compiled.warnings : compiled.problems;
   const problems = byPosition(
     found.map((problem) => ({ ...problem, ...parsed.locate(problem.path) })),

@@ -1,4 +1,10 @@
-import { type ConflictMapDocument, compileStored, describeResource, kindOf } from '../domain/conflict-map/index.js';
+import {
+  type ConflictMapDocument,
+  compileStored,
+  describeResource,
+  kindOf,
+  type ResourceDescription,
+} from '../domain/conflict-map/index.js';
 import { decidePutMap, type PutMapCommand, previewPutMap } from '../domain/decide/put-map.js';
 import { Reexpansion } from '../domain/decide/reexpansion.js';
 import type { WriteSetRequest } from '../domain/entry.js';
@@ -229,7 +235,7 @@ export async function resolveResource(
   deps: Deps,
   context: CallContext,
   input: { resource: string },
-): Promise<{ resource: string; kind: string; alias: string; actions: readonly string[] }> {
+): Promise<ResourceDescription> {
   const checks = new FieldChecks();
   if (input.resource === '') checks.reject('resource', 'is required');
   else checks.text('resource', input.resource, 2_048);

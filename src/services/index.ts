@@ -68,7 +68,7 @@ export interface Services {
 /** Builds the services over a store: the one place where engine, clock, witness and keys meet. */
 export function createServices(options: ServicesOptions): Services {
   const { store, config, log, metrics } = options;
-  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits };
+  const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits, maxClockSkew: config.maxClockSkewMicros };
   const replica = new Replica({
     store,
     replicaId: options.replicaId,
@@ -99,7 +99,7 @@ export function createServices(options: ServicesOptions): Services {
   const futureTokens = new FutureTokenAlarm((seen) =>
     log.error({ ...seen }, 'a check presented a token later than the database clock: forged, or history was lost'),
   );
-  const workshop = new MapWorkshop();
+  const workshop = new MapWorkshop(bounds);
   const ring = new KeyRing({
     store,
     keyEncryptionKey: options.keyEncryptionKey,

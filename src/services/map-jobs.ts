@@ -8,6 +8,7 @@ import {
   taskMatrix,
 } from '../domain/conflict-map/index.js';
 import type { WriteSetRequest } from '../domain/entry.js';
+import type { CredentialBounds } from '../domain/lock-delay.js';
 import { checkConflictMapText, type LocatedMapProblem } from './conflict-map-text.js';
 
 /** Which map a question is about: a document as text, to be checked first, or one that was taken, as JSON. */
@@ -19,6 +20,12 @@ export type MapJob =
   | { readonly kind: 'explain'; readonly source: MapSource; readonly a: WriteSetRequest; readonly b: WriteSetRequest }
   | { readonly kind: 'matrix'; readonly source: MapSource };
 
+/** A job, and the bounds of the coordinator that is to use the map. */
+export interface BoundedMapJob {
+  readonly job: MapJob;
+  readonly bounds: CredentialBounds;
+}
+
 export interface MapResult {
   /** Errors and warnings of a text. */
   readonly problems: readonly LocatedMapProblem[];
@@ -29,8 +36,8 @@ export interface MapResult {
 }
 
 /** Does a job; stops at the errors of the text. */
-export function doMapJob(job: MapJob): MapResult {
-  const { map, problems } = mapOf(job.source);
+export function doMapJob({ job, bounds }: BoundedMapJob): MapResult {
+  const { map, problems } = mapOf(job.source, bounds);
   const nothing: MapResult = { problems, document: null, explanation: null, matrix: null };
   if (map === null) return nothing;
   switch (job.kind) {
@@ -43,9 +50,12 @@ export function doMapJob(job: MapJob): MapResult {
   }
 }
 
-function mapOf(source: MapSource): { map: ConflictMap | null; problems: readonly LocatedMapProblem[] } {
+function mapOf(
+  source: MapSource,
+  bounds: CredentialBounds,
+): { map: ConflictMap | null; problems: readonly LocatedMapProblem[] } {
   if ('taken' in source) return { map: takenMap(source.taken), problems: [] };
-  const { map, problems } = checkConflictMapText(source.text, source.fileName);
+  const { map, problems } = checkConflictMapText(source.text, source.fileName, bounds);
   return { map: map ?? null, problems };
 }
 

@@ -1,9 +1,9 @@
 import { parentPort } from 'node:worker_threads';
 import type { JobAnswer } from '../platform/job-thread.js';
-import { doMapJob, type MapJob, type MapResult } from './map-jobs.js';
+import { type BoundedMapJob, doMapJob, type MapResult } from './map-jobs.js';
 
 /** The thread of map-workshop.ts: one answer for each job, in order. */
-parentPort?.on('message', (job: MapJob) => {
+parentPort?.on('message', (job: BoundedMapJob) => {
   let answer: JobAnswer<MapResult>;
   try {
     answer = { result: doMapJob(job) };

@@ -1,9 +1,10 @@
 import type { ConflictMap, ConflictMapDocument, Explanation, TaskPair } from '../domain/conflict-map/index.js';
 import type { WriteSetRequest } from '../domain/entry.js';
 import { Fault } from '../domain/fault.js';
+import type { CredentialBounds } from '../domain/lock-delay.js';
 import { JobThread, JobUndone } from '../platform/job-thread.js';
 import type { LocatedMapProblem } from './conflict-map-text.js';
-import type { MapJob, MapResult, MapSource } from './map-jobs.js';
+import type { BoundedMapJob, MapJob, MapResult, MapSource } from './map-jobs.js';
 
 /** Of reading and judging one document, or answering one question about a map. */
 export const MAP_TIME_LIMIT_MS = 10_000;
@@ -19,14 +20,20 @@ export const MAX_CALLS_OF_ONE = 4;
  * it, and gives up on what takes too long.
  */
 export class MapWorkshop {
-  readonly #thread = new JobThread<MapJob, MapResult>({
+  readonly #thread = new JobThread<BoundedMapJob, MapResult>({
     module: new URL('./map-worker.js', import.meta.url),
     timeLimitMs: MAP_TIME_LIMIT_MS,
     memoryLimitMb: MEMORY_LIMIT_MB,
   });
   readonly #inProgress = new Map<string, number>();
   readonly #taken = new WeakMap<ConflictMap, string>();
+  readonly #bounds: CredentialBounds;
   #calls = 0;
+
+  /** `bounds` are those of the coordinator that is to use the maps; warnings depend on them. */
+  constructor(bounds: CredentialBounds) {
+    this.#bounds = bounds;
+  }
 
   /** Runs a principal's call about a map, from its job to its append, unless too many are in progress. */
   async admit<R>(principal: string, call: () => Promise<R>): Promise<R> {
@@ -80,7 +87,7 @@ export class MapWorkshop {
 
   async #do(job: MapJob): Promise<MapResult> {
     try {
-      return await this.#thread.run(job);
+      return await this.#thread.run({ job, bounds: this.#bounds });
     } catch (error) {
       if (!(error instanceof JobUndone)) throw error;
       if (error.why === 'closed')

@@ -1,7 +1,8 @@
 import { leaseNotFound } from '../domain/decide/run-guard.js';
 import { touches } from '../domain/decide/runs.js';
-import type { Lease, LeaseState } from '../domain/lease.js';
-import { liveLeasesOf, type State } from '../domain/state.js';
+import { isPast, type Lease, type LeaseState, underLockDelay } from '../domain/lease.js';
+import { delayedLeases, liveLeasesOf, type State } from '../domain/state.js';
+import type { Micros } from '../domain/time.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
 import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
@@ -37,10 +38,11 @@ interface LeaseQuery {
   readonly runId: string;
   readonly resource: string;
   readonly states: readonly LeaseState[];
+  readonly lockDelayed: boolean;
   readonly page: Page;
 }
 
-/** ListLeases: live ones from memory at a confirmed head, ended ones from the projections. */
+/** ListLeases: live ones, and those under lock delay, from memory at a confirmed head; ended ones from the projections. */
 export async function listLeases(deps: Deps, context: CallContext, query: LeaseQuery): Promise<At<Paged<Lease>>> {
   const checks = new FieldChecks();
   checks.printable('run_id', query.runId, false);
@@ -49,25 +51,29 @@ export async function listLeases(deps: Deps, context: CallContext, query: LeaseQ
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
   const states: readonly LeaseState[] = query.states.length === 0 ? ['waiting', 'active'] : query.states;
-  const visible = (lease: Lease, principal: string | undefined): boolean =>
+  const visible = (lease: Lease, principal: string | undefined, now: Micros): boolean =>
     (seesAll(context) || principal === context.principal.name) &&
-    states.includes(lease.state) &&
+    (states.includes(lease.state) || (query.lockDelayed && underLockDelay(lease) && !isPast(lease, now))) &&
     (query.runId === '' || lease.runId === query.runId) &&
     (query.resource === '' || lease.entries.some((entry) => touches(entry.resource, query.resource)));
   if (states.includes('ended')) return listEnded(deps, context, query, visible);
   return engine.read((view) => {
     const principal = (lease: Lease): string | undefined => view.state.runs.get(lease.runId)?.principal;
     const rows = [...candidates(view.state, query.runId, seesAll(context) ? null : context.principal.name)]
-      .filter((lease) => lease.leaseId > after && visible(lease, principal(lease)))
+      .filter((lease) => lease.leaseId > after && visible(lease, principal(lease), view.now))
       .sort((a, b) => (a.leaseId < b.leaseId ? -1 : 1));
     return pagedLeases(rows, size);
   });
 }
 
-/** Live leases of the run, or of every run of the principal, or all. */
+/** Live leases of the run, or of every run of the principal, or all; and whatever is under lock delay. */
 function* candidates(state: State, runId: string, principal: string | null): Iterable<Lease> {
+  if (runId === '' && principal === null) {
+    yield* state.leases.values();
+    return;
+  }
+  yield* delayedLeases(state);
   if (runId !== '') yield* liveLeasesOf(state, runId);
-  else if (principal === null) yield* state.leases.values();
   else for (const run of state.runs.values()) if (run.principal === principal) yield* liveLeasesOf(state, run.runId);
 }
 
@@ -86,7 +92,7 @@ async function listEnded(
   deps: Deps,
   context: CallContext,
   query: LeaseQuery,
-  visible: (lease: Lease, principal: string | undefined) => boolean,
+  visible: (lease: Lease, principal: string | undefined, now: Micros) => boolean,
 ): Promise<At<Paged<Lease>>> {
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
@@ -106,7 +112,7 @@ async function listEnded(
       limit: SCAN_PAGE,
     });
     const principals = await principalsOf(deps, engine.namespace, found);
-    rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId))));
+    rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId), now)));
     const last = found[found.length - 1];
     if (last === undefined || found.length < SCAN_PAGE) break;
     afterId = last.leaseId;

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Bounds } from '../domain/decide/decision.js';
 import type { Reexpansion } from '../domain/decide/reexpansion.js';
 import { Fault } from '../domain/fault.js';
+import { underLockDelay } from '../domain/lease.js';
 import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { monotonicMicros } from '../platform/clock.js';
@@ -19,7 +20,7 @@ export async function reexpandAhead(state: State, reexpansion: Reexpansion, boun
   let worked: Micros = 0;
   let since = monotonicMicros();
   for (const lease of [...state.leases.values()]) {
-    if (lease.state === 'ended') continue;
+    if (lease.state === 'ended' && !underLockDelay(lease)) continue;
     reexpansion.of(lease, state.runs.get(lease.runId)?.allowed ?? [], bounds);
     const taken = monotonicMicros() - since;
     if (taken < SLICE) continue;

@@ -1,5 +1,6 @@
 import { decideUpdateRunState } from '../domain/decide/runs.js';
 import type { RunState } from '../domain/run.js';
+import type { Micros } from '../domain/time.js';
 import type { At, CallContext, RunView } from './api.js';
 import { type Deps, engineOf, fingerprint, hasRole, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
@@ -17,7 +18,7 @@ export async function updateRunState(
   deps: Deps,
   context: CallContext,
   input: { runId: string; state: RunState; reason: string; idempotencyKey: string },
-): Promise<At<RunView>> {
+): Promise<At<{ run: RunView; effectiveAt: Micros | null }>> {
   const { runId, state, reason, idempotencyKey } = input;
   const checks = new FieldChecks();
   checks.id('run_id', runId);
@@ -38,9 +39,9 @@ export async function updateRunState(
     requestIds: requestIds(context.requestId),
   };
   return engine.submit(context.principal.name, (decision) => {
-    decideUpdateRunState(decision, command);
+    const { effectiveAt } = decideUpdateRunState(decision, command);
     const run = decision.run(runId);
     if (run === undefined) throw new Error('the run is gone');
-    return runView(decision, run);
+    return { run: runView(decision, run), effectiveAt };
   });
 }

@@ -114,7 +114,7 @@ export type AppendResult =
 /** The live state of a namespace at one revision. */
 export interface Snapshot {
   readonly gate: Gate;
-  /** Waiting and active leases. */
+  /** Waiting and active leases, and ended ones under lock delay. */
   readonly leases: readonly Lease[];
   /** Runs that have not ended. */
   readonly runs: readonly Run[];
@@ -122,8 +122,15 @@ export interface Snapshot {
   readonly unmatched: readonly UnmatchedResource[];
   /** Those that still matter. */
   readonly revocations: readonly Revocation[];
-  /** The identity last recorded by a `database_identified` event; null: none yet. */
-  readonly recordedIdentity: DatabaseIdentity | null;
+  /** What the last `database_identified` event recorded; null: none yet. */
+  readonly recorded: Recorded | null;
+}
+
+/** Which database the log was in when that was last written down, and what was closed then because history was lost. */
+export interface Recorded {
+  readonly identity: DatabaseIdentity;
+  /** Null also once it is open again. */
+  readonly localKindsFrom: Micros | null;
 }
 
 /** Records that are no longer in memory, with the revision they were read at. */

@@ -170,6 +170,7 @@ test('P7: after all of that the log is whole and both replicas hold the same sta
         runId: '',
         resource: '',
         states: [],
+        lockDelayed: false,
         page: { size: 1000, token: '' },
       })
     ).value.items;

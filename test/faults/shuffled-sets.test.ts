@@ -81,6 +81,7 @@ test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock,
             runId: '',
             resource: '',
             states: [],
+            lockDelayed: false,
             page: { size: 100, token: '' },
           })
         ).value.items,

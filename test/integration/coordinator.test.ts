@@ -178,6 +178,7 @@ describe('write sets over two replicas', () => {
             runId: '',
             resource,
             states: ['waiting'],
+            lockDelayed: false,
             page: { size: 10, token: '' },
           })
         ).value.items.length,
@@ -220,6 +221,7 @@ describe('write sets over two replicas', () => {
             runId: runA,
             resource: '',
             states: ['waiting'],
+            lockDelayed: false,
             page: { size: 10, token: '' },
           })
         ).value.items.length,
@@ -534,14 +536,14 @@ describe('what is found and shown', () => {
     const found: string[] = [];
     let pages = 0;
     for (let token = ''; pages === 0 || token !== ''; pages += 1) {
-      const query = { runId: '', resource: '', states: [], page: { size: 1_000, token } };
+      const query = { runId: '', resource: '', states: [], lockDelayed: false, page: { size: 1_000, token } };
       const { value } = await a.api.listLeases(context, query);
       found.push(...value.items.map(({ leaseId }) => leaseId));
       token = value.nextToken;
     }
     expect(pages).toBe(2);
     expect(found).toEqual(made.sort());
-    const query = { runId, resource: '', states: [], page: { size: 1_000, token: '' } };
+    const query = { runId, resource: '', states: [], lockDelayed: false, page: { size: 1_000, token: '' } };
     expect((await a.api.listLeases(stranger, query)).value.items).toEqual([]);
   });
 

@@ -298,7 +298,13 @@ describe('issuing', () => {
       audiences: ['target'],
     });
     const waiting = b.api.acquireWriteSet(as('runner'), input);
-    const query = { runId, resource: '', states: ['waiting'] as const, page: { size: 1, token: '' } };
+    const query = {
+      runId,
+      resource: '',
+      lockDelayed: false,
+      states: ['waiting'] as const,
+      page: { size: 1, token: '' },
+    };
     await eventually(
       async () => (await a.api.listLeases(as('operator'), query)).value.items.length,
       (n) => n === 1,

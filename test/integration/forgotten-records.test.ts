@@ -91,6 +91,7 @@ test('ended leases are listed page by page, and each once', async () => {
       runId: run,
       resource: '',
       states: ['ended'],
+      lockDelayed: false,
       page: { size: 70, token },
     });
     for (const { leaseId } of value.items) seen.add(leaseId);

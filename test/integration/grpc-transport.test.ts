@@ -132,6 +132,7 @@ describe('a call', () => {
               access: 'write',
               scope: 'subtree',
               expiresAt: 1_764_428_400_123_456,
+              lockDelayUntil: null,
               waiting: false,
               rule: '',
               resolver: 'release-team',

@@ -41,10 +41,9 @@ describe('migrate', () => {
 
   it('says what is wrong with an older and with a newer schema', async () => {
     await migrate(database.url, { log });
-    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0007_credentials'`);
-    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0007_credentials/ });
-    await pool.query('DROP TABLE writ.credential_revocation');
-    await pool.query('ALTER TABLE writ.lease DROP COLUMN credentials_until_us');
+    await pool.query(`DELETE FROM writ.schema_migration WHERE name = '0008_lock_delay'`);
+    await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_OLDER', message: /0008_lock_delay/ });
+    await pool.query('ALTER TABLE writ.lease DROP COLUMN lock_delay_until_us, DROP COLUMN lock_delayed');
     await migrate(database.url, { log });
     await checkSchema(pool);
     await pool.query(`INSERT INTO writ.schema_migration (name, run_on) VALUES ('9999_future', now())`);

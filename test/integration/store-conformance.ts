@@ -545,13 +545,13 @@ function logTests(use: Use): void {
     use(async ({ store }) => {
       let [namespace, head] = await createNamespace(store);
       const { identity } = await store.readGate(namespace);
-      expect((await store.loadSnapshot(namespace))?.recordedIdentity).toBeNull();
+      expect((await store.loadSnapshot(namespace))?.recorded).toBeNull();
       for (const recorded of [{ ...identity, timeline: 7 }, identity]) {
         const body = JSON.stringify({ identity: recorded, kind: 'database_identified', lostHistory: false });
         const events = sampleEvents(namespace, head, 1, { kind: 'database_identified', body });
         head = await append(store, sampleBatch(namespace, head, { events }));
         head = await append(store, sampleBatch(namespace, head));
-        expect((await store.loadSnapshot(namespace))?.recordedIdentity).toEqual(recorded);
+        expect((await store.loadSnapshot(namespace))?.recorded).toEqual({ identity: recorded, localKindsFrom: null });
       }
     }),
   );
@@ -577,6 +577,7 @@ function projectionTests(use: Use): void {
           observedRefusal: 'held',
         }),
         sampleEntry({ resource: 'a/b', access: 'read', actions: ['x', 'y'], observedVersion: '' }),
+        sampleEntry({ resource: 'local/x', validation: 'local' }),
       ];
       const ruleLocks = [{ key: '!0:tenant=acme', mode: 'IX' as const, rule: 'conflicts[0]', entry: 1 }];
       const active = sampleLease({
@@ -602,7 +603,10 @@ function projectionTests(use: Use): void {
         resolution: { action: 'Leave it to a person.', who: 'runner', retryable: false },
       };
       const refused = sampleEnded(sampleWaiter(), { endReason: 'refused', endRefusal: refusal });
-      const leases = [active, waiter, taskWaiter, setWaiter, ended, refused];
+      const until = SAMPLE_TIME + 72 * SECOND;
+      const delayed = sampleEnded(sampleLease({ entries }), { lockDelay: { until, over: false } });
+      const outlasted = sampleEnded(sampleLease({ entries }), { lockDelay: { until, over: true } });
+      const leases = [active, waiter, taskWaiter, setWaiter, ended, refused, delayed, outlasted];
       const [namespace] = await createNamespace(store, { leases });
       const second = (await under.another()) ?? store;
       const found = await second.loadLeases(
@@ -611,7 +615,9 @@ function projectionTests(use: Use): void {
       );
       expect(byId(found.records)).toEqual(byId(leases));
       const snapshot = await second.loadSnapshot(namespace);
-      expect(byId(snapshot?.leases ?? [])).toEqual(byId(leases.filter((lease) => lease.state !== 'ended')));
+      expect(byId(snapshot?.leases ?? [])).toEqual(
+        byId(leases.filter((lease) => lease.state !== 'ended' || lease === delayed)),
+      );
       if (second !== store) await second.close();
     }),
   );
@@ -921,6 +927,40 @@ function upkeepTests(use: Use): void {
       expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
       await store.purge(namespace, SAMPLE_TIME, 10);
       expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
+    }),
+  );
+
+  it(
+    'keeps a run of which something is under lock delay, until that is over',
+    use(async ({ store }) => {
+      const runs = [sampleRun({ state: 'stopped', endedAt: SAMPLE_TIME })];
+      const until = SAMPLE_TIME + 72 * SECOND;
+      const delayed = sampleEnded(sampleLease({ leaseId: 'l' }), { lockDelay: { until, over: false } });
+      const [namespace, head] = await createNamespace(store, { runs, leases: [delayed] });
+      expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(0);
+      expect((await store.loadSnapshot(namespace))?.leases).toEqual([delayed]);
+      const over = { ...delayed, lockDelay: { until, over: true } };
+      await append(store, sampleBatch(namespace, head, { leases: [over] }));
+      expect((await store.loadSnapshot(namespace))?.leases).toEqual([]);
+      expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(1);
+    }),
+  );
+
+  it(
+    'knows until when local kinds are closed after lost history',
+    use(async ({ store }) => {
+      let [namespace, head] = await createNamespace(store);
+      const { identity } = await store.readGate(namespace);
+      for (const localKindsFrom of [SAMPLE_TIME, null]) {
+        const body = JSON.stringify({
+          identity,
+          lostHistory: true,
+          ...(localKindsFrom !== null && { localKindsFrom }),
+        });
+        const events = sampleEvents(namespace, head, 1, { kind: 'database_identified', body });
+        head = await append(store, sampleBatch(namespace, head, { events }));
+        expect((await store.loadSnapshot(namespace))?.recorded).toEqual({ identity, localKindsFrom });
+      }
     }),
   );
 }

@@ -28,7 +28,7 @@ import { decideIdentify, decideSweep } from '../../src/domain/decide/upkeep.js';
 import type { Allowance, RequestedEntry, WriteSetRequest } from '../../src/domain/entry.js';
 import type { DatabaseIdentity, DomainEvent, EventBody, EventKind } from '../../src/domain/event.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
-import type { Lease } from '../../src/domain/lease.js';
+import { type Lease, underLockDelay } from '../../src/domain/lease.js';
 import { MODES } from '../../src/domain/modes.js';
 import type { Refusal } from '../../src/domain/refusal.js';
 import type { Run } from '../../src/domain/run.js';
@@ -65,6 +65,7 @@ export const DOCUMENT: ConflictMapDocument = {
       progress_window: 50 * SECOND,
       actions: ACTIONS,
     },
+    { pattern: 'loc/{id...}', validation: 'local', ttl: 300 * SECOND, max_ttl: 600 * SECOND, actions: ACTIONS },
     { pattern: 'deployment/{env}', actions: ACTIONS },
     { pattern: 'image-tag/{env}', actions: { set: { access: 'write', concurrency: 'lease' } } },
     { pattern: 'dns/{env}', actions: ACTIONS },
@@ -200,7 +201,10 @@ export class Namespace {
     return `${prefix}-${this.made}`;
   }
 
-  run(runId: string, options: Partial<Pick<Run, 'principal' | 'authorityEndsAt' | 'allowed'>> = {}): string {
+  run(
+    runId: string,
+    options: Partial<Pick<Run, 'principal' | 'parentRunId' | 'authorityEndsAt' | 'allowed'>> = {},
+  ): string {
     this.decide((decision) =>
       decideCreateRun(decision, {
         principal: options.principal ?? `principal-of-${runId}`,
@@ -209,7 +213,7 @@ export class Namespace {
         goalRevision: 'goal-1',
         initiator: 'alice',
         initiatorVerified: false,
-        parentRunId: '',
+        parentRunId: options.parentRunId ?? '',
         ceiling: null,
         allowed: options.allowed ?? EVERYTHING,
         authorityEndsAt: options.authorityEndsAt ?? START + 86_400 * SECOND,
@@ -332,7 +336,7 @@ export class Namespace {
     runId: string,
     state: 'active' | 'waiting_for_input' | 'blocked' | 'finished' | 'failed',
     options: { asOperator?: boolean; key?: string; reason?: string } = {},
-  ): void {
+  ): { effectiveAt: Micros | null } {
     const command = {
       principal: this.principalOf(runId),
       asOperator: options.asOperator ?? false,
@@ -343,7 +347,7 @@ export class Namespace {
       fingerprint: `${runId} ${state}`,
       requestIds: [],
     };
-    this.decide((decision) => decideUpdateRunState(decision, command));
+    return this.decide((decision) => decideUpdateRunState(decision, command));
   }
 
   sweep(): { more: boolean } {
@@ -485,7 +489,7 @@ export function locksIn(table: State['held']): string[] {
  * have been forgotten on one of them, and keys are looked up when they are not there.
  */
 export function digestOf(state: State): string {
-  const live = [...state.leases.values()].filter((lease) => lease.state !== 'ended');
+  const live = [...state.leases.values()].filter((lease) => lease.state !== 'ended' || underLockDelay(lease));
   const runs = [...state.runs.values()].filter((run) => run.endedAt === null);
   const holders = (state.leasesOfRun as unknown as Slots).slots;
   return JSON.stringify({
@@ -496,6 +500,8 @@ export function digestOf(state: State): string {
     identity: state.identity,
     active: state.activeLeases,
     waiting: state.waitingLeases,
+    delayed: state.delayedLeases,
+    localKindsFrom: state.localKindsFrom,
     runs: runs.map(ordered).sort(),
     leases: live.map(ordered).sort(),
     unmatched: [...state.unmatched.values()].map(ordered).sort(),

@@ -86,11 +86,11 @@ export class Oracle {
 
   constructor(
     private readonly universe: readonly string[],
-    private document: Pick<ConflictMapDocument, 'conflicts' | 'implies'> = {},
+    private document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'> = {},
   ) {}
 
   /** From now on these rules hold. */
-  use(document: Pick<ConflictMapDocument, 'conflicts' | 'implies'>): void {
+  use(document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'>): void {
     this.document = document;
     this.cache = new WeakMap();
   }
@@ -165,6 +165,16 @@ export class Oracle {
       }
     }
     return '';
+  }
+
+  /** Those of which some target may accept writes without asking. */
+  local<E extends OracleEntry>(entries: readonly E[]): E[] {
+    const kinds = (this.document.kinds ?? []).filter((kind) => kind.validation === 'local');
+    const isLocal = (resource: string): boolean => kinds.some((kind) => capturesOf(kind.pattern, resource) !== null);
+    return entries.filter(
+      (entry) =>
+        useOf(entry) !== null && this.universe.some((resource) => covers(entry, resource) && isLocal(resource)),
+    );
   }
 
   private written(entries: readonly OracleEntry[]): string[] {
@@ -331,6 +341,8 @@ type AuditedState = 'waiting' | 'active' | 'ended';
 /** What the auditor remembers of a lease, from events alone. */
 export interface Audited extends OracleHolder {
   readonly key: string;
+  /** What a target may have accepted without asking, at some time while it was held: resource, access and scope. */
+  readonly local: ReadonlySet<string>;
   readonly state: AuditedState;
   readonly entries: readonly (LeaseEntry & OracleEntry)[];
   readonly grantedAt: Micros | null;
@@ -358,6 +370,22 @@ export function overAt(lease: Audited): Micros {
   return Math.min(lease.expiresAt ?? Number.POSITIVE_INFINITY, lease.claimBy ?? Number.POSITIVE_INFINITY);
 }
 
+/** What of a lease that has ended somebody may still act on. */
+interface Lingering extends OracleHolder {
+  readonly until: Micros;
+}
+
+/** How long credentials can be accepted: of a credential, past its end, and how wrong the clock of a verifier may be. */
+export interface OracleCredentials {
+  readonly life: Micros;
+  readonly tolerance: Micros;
+  readonly skew: Micros;
+}
+
+const SECOND: Micros = 1_000_000;
+
+const nameOf = ({ access, scope, resource }: OracleEntry): string => `${access} ${scope} ${resource}`;
+
 const pairOf = (a: string, b: string): string => [a, b].sort().join(' ');
 
 /**
@@ -376,6 +404,10 @@ export class Auditor {
   private mapPutAt: Micros = 0;
   /** Pairs that the admin let stand until they end. */
   private readonly excused = new Set<string>();
+  /** Ended leases of which some offline verifier with a clock within the skew may still accept a credential. */
+  private readonly accepted = new Map<string, Lingering>();
+  /** Lock delays whose end is not written. */
+  private readonly delays = new Map<string, Lingering>();
   private readonly oracle: Oracle;
   private sets: NonNullable<ConflictMapDocument['sets']> = {};
 
@@ -388,6 +420,7 @@ export class Auditor {
       readonly eventOf: (record: EventRecord) => DomainEvent;
     },
     private readonly maxClockSkew: Micros,
+    private readonly credentials: OracleCredentials = { life: 60 * SECOND, tolerance: 5 * SECOND, skew: 5 * SECOND },
   ) {
     this.oracle = new Oracle(universe);
     this.hash = log.genesisHash;
@@ -395,16 +428,31 @@ export class Auditor {
 
   /** One append, all of it, at this time of the database clock. */
   appended(records: readonly EventRecord[], databaseNow: Micros): void {
-    const before = new Set([...this.leases.values()].filter((l) => l.state === 'active').map((l) => l.leaseId));
+    const before = new Set([...this.active.map((lease) => lease.leaseId), ...this.accepted.keys()]);
     let kept = false;
+    const byMap: string[] = [];
     for (const record of records) {
       this.continues(record, databaseNow);
       const event = this.log.eventOf(record);
       if (event.body.kind === 'conflict_map_put') kept = event.body.onLiveConflict === 'keep_until_end';
+      if (event.body.kind === 'lease_ended' && event.body.endReason === 'map_changed') byMap.push(event.body.leaseId);
       this.apply(event, databaseNow);
     }
+    // Whoever was ended because of a conflict was in it before.
+    for (const ended of byMap) for (const other of before) this.excused.add(pairOf(ended, other));
     this.exclusive(kept ? before : new Set(), databaseNow);
+    this.unaccepted(kept ? before : new Set(), databaseNow);
     this.flowing(databaseNow);
+  }
+
+  /** From when on nobody accepts a credential of the lease, if it has ended. */
+  acceptedUntil(leaseId: string): Micros {
+    return this.accepted.get(leaseId)?.until ?? 0;
+  }
+
+  /** Lock delays whose end is not in the log, and until when. */
+  get delayed(): ReadonlyMap<string, { readonly until: Micros }> {
+    return this.delays;
   }
 
   /** Active leases, whether or not their time is over. */
@@ -466,6 +514,7 @@ export class Auditor {
         this.oracle.use(body.document as ConflictMapDocument);
         this.sets = (body.document as ConflictMapDocument).sets ?? {};
         this.mapPutAt = event.time;
+        for (const lease of this.active) this.leases.set(lease.leaseId, this.withLocal(lease));
         return;
       case 'lease_queued':
         this.bind(
@@ -495,8 +544,15 @@ export class Auditor {
         this.reexpanded(body.leaseId, body.entries, event.time);
         return;
       case 'lease_ended':
-        this.ended(body.leaseId, body.endReason, body.reason, databaseNow);
+        this.ended(body.leaseId, body.endReason, body.reason, databaseNow, body.lockDelayUntil);
         return;
+      case 'lock_delay_ended': {
+        const delay = this.delays.get(body.leaseId);
+        promise(delay !== undefined, `P3: a lock delay of ${body.leaseId} ended that there was not`);
+        promise(delay.until <= databaseNow, `P3: the lock delay of ${body.leaseId} ended before its time`);
+        this.delays.delete(body.leaseId);
+        return;
+      }
       case 'key_bound':
         this.bind(
           body.binding.scope,
@@ -560,7 +616,7 @@ export class Auditor {
     const run = this.run(runId);
     promise(run.mayAcquire, `P6: run ${runId} was granted a lease although it may not acquire (F14)`);
     promise(run.authorityEndsAt > databaseNow, `P5: ${leaseId} was granted after the end of its run's authority`);
-    const now = audited(lease, 'active', place?.order ?? Number.POSITIVE_INFINITY);
+    const now = this.withLocal(audited(lease, 'active', place?.order ?? Number.POSITIVE_INFINITY));
     this.tokens(now.entries, time);
     promise(Number.isSafeInteger(lease.expiresAt), `P5: ${leaseId} has no end`);
     promise((lease.expiresAt as Micros) <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
@@ -604,6 +660,16 @@ export class Auditor {
       if (other.runId === lease.runId || this.oracle.incompatible(lease.entries, other.entries) === '') continue;
       throw new Violation(`P1: ${lease.leaseId} was granted over ${other.leaseId}, whose end is not written`);
     }
+    for (const other of this.delays.values()) {
+      if (other.until <= this.mapPutAt || other.runId === lease.runId) continue;
+      const why = this.oracle.incompatible(lease.entries, other.entries);
+      promise(why === '', `P3: ${lease.leaseId} was granted over the lock delay of ${other.leaseId}: ${why}`);
+    }
+  }
+
+  /** With what is local by the map as it is now; what was stays so. */
+  private withLocal(lease: Audited): Audited {
+    return { ...lease, local: new Set([...lease.local, ...this.oracle.local(lease.entries).map(nameOf)]) };
   }
 
   private renewed(renewed: Renewed, databaseNow: Micros): void {
@@ -622,7 +688,11 @@ export class Auditor {
 
   private reexpanded(leaseId: string, entries: readonly LeaseEntry[], time: Micros): void {
     const before = this.lease(leaseId);
-    promise(before.state !== 'ended', `P5: ${leaseId} was expanded anew after its end`);
+    if (before.state === 'ended') {
+      const same = entries.every((entry, index) => entry.token === before.entries[index]?.token);
+      promise(this.delays.has(leaseId) && same, `P5: ${leaseId} was expanded anew after its end`);
+      return;
+    }
     for (const old of before.entries) {
       const now = entries.find((e) => e.resource === old.resource && e.access === old.access && e.scope === old.scope);
       promise(now !== undefined, `C5: ${leaseId} lost ${old.resource} by a change of the map`);
@@ -631,10 +701,17 @@ export class Auditor {
     }
     const known = new Set(before.entries.map((entry) => entry.token));
     if (before.state === 'active') this.tokens(entries, time, (token) => !known.has(token));
-    this.leases.set(leaseId, { ...before, entries });
+    const after = { ...before, entries };
+    this.leases.set(leaseId, before.state === 'active' ? this.withLocal(after) : after);
   }
 
-  private ended(leaseId: string, endReason: EndReason, reason: string, databaseNow: Micros): void {
+  private ended(
+    leaseId: string,
+    endReason: EndReason,
+    reason: string,
+    databaseNow: Micros,
+    delayedUntil: Micros | null,
+  ): void {
     const before = this.lease(leaseId);
     promise(before.state !== 'ended', `P5: ${leaseId} ended twice`);
     if (endReason === 'expired' || endReason === 'no_progress' || endReason === 'unclaimed') {
@@ -648,6 +725,45 @@ export class Auditor {
       promise(before.attachedUntil <= databaseNow, `P9: ${leaseId} was withdrawn before its time`);
     }
     this.leases.set(leaseId, { ...before, state: 'ended' });
+    const entries = before.entries.filter((entry) => before.local.has(nameOf(entry)));
+    const { runId } = before;
+    if (delayedUntil !== null) this.delays.set(leaseId, { leaseId, runId, entries, until: delayedUntil });
+    const until = before.state === 'active' ? this.lastAccepted(before, databaseNow) : 0;
+    if (entries.length > 0 && until > databaseNow) this.accepted.set(leaseId, { leaseId, runId, entries, until });
+  }
+
+  /**
+   * When the last verifier stops to accept the last credential of a lease that ends now: issued at the last moment at
+   * which the database took it to be alive, for whole seconds, and never reaching its expiry by less than what a verifier
+   * may be wrong by.
+   */
+  private lastAccepted(lease: Audited, databaseNow: Micros): Micros {
+    const { life, tolerance, skew } = this.credentials;
+    const issuedAt = Math.min(databaseNow, overAt(lease));
+    const expires = lease.expiresAt as Micros;
+    const exp = Math.floor(Math.min(issuedAt + life, expires - tolerance - skew) / SECOND) * SECOND;
+    return exp + tolerance + skew;
+  }
+
+  /** P3, after an append: no other run holds what some offline verifier still lets an ended lease write. */
+  private unaccepted(keptUntilEnd: ReadonlySet<string>, databaseNow: Micros): void {
+    for (const ended of this.accepted.values()) {
+      if (ended.until <= databaseNow) {
+        this.accepted.delete(ended.leaseId);
+        continue;
+      }
+      for (const other of this.active) {
+        if (other.runId === ended.runId || overAt(other) <= databaseNow) continue;
+        const why = this.oracle.incompatible(ended.entries, other.entries);
+        if (why === '') continue;
+        const pair = pairOf(ended.leaseId, other.leaseId);
+        if (keptUntilEnd.has(ended.leaseId) && keptUntilEnd.has(other.leaseId)) this.excused.add(pair);
+        promise(
+          this.excused.has(pair),
+          `P3: ${other.leaseId} is held while a verifier still accepts credentials of ${ended.leaseId}: ${why}`,
+        );
+      }
+    }
   }
 
   /** P1, after an append: no two live leases of different runs are incompatible. */
@@ -678,6 +794,7 @@ function audited(lease: Lease, state: AuditedState, order: number): Audited {
     leaseId: lease.leaseId,
     runId: lease.runId,
     key: lease.idempotencyKey,
+    local: new Set(),
     state,
     entries: lease.entries,
     grantedAt: lease.grantedAt,

@@ -28,6 +28,7 @@ export function sampleEntry(overrides: Partial<LeaseEntry> = {}): LeaseEntry {
     exclusive: true,
     impliedBy: '',
     mode: 'enforce',
+    validation: 'introspect',
     resolver: '',
     observedVersion: null,
     token: SAMPLE_TIME,
@@ -72,6 +73,7 @@ export function sampleLease(overrides: Partial<Lease> = {}): Lease {
     endReason: null,
     endedAt: null,
     endRefusal: null,
+    lockDelay: null,
     ...overrides,
   };
 }

@@ -1,5 +1,5 @@
 import { checkFence } from '../../src/domain/check-fence.js';
-import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import type { ConflictMapDocument, DocumentKind } from '../../src/domain/conflict-map/document.js';
 import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
 import {
   CREDENTIAL_LIFE,
@@ -10,6 +10,7 @@ import {
 } from '../../src/domain/credential.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
 import {
+  type Bounds,
   DEFAULT_BOUNDS,
   type Decision,
   type NeedsLoad,
@@ -30,7 +31,7 @@ import { Fault } from '../../src/domain/fault.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
 import type { KeyBinding } from '../../src/domain/key-binding.js';
-import { endsAt, type Lease } from '../../src/domain/lease.js';
+import { endsAt, type Lease, underLockDelay } from '../../src/domain/lease.js';
 import { INCOMPATIBLE } from '../../src/domain/modes.js';
 import type { RefusalKind } from '../../src/domain/refusal.js';
 import type { Run } from '../../src/domain/run.js';
@@ -93,6 +94,7 @@ const BASE: ConflictMapDocument = {
     { pattern: 'tok/{n}', ...SHORT, actions: ACTIONS },
     { pattern: 'cfg/{n}', ...SHORT, actions: ACTIONS },
     { pattern: 'obs/{n}', ...SHORT, mode: 'observe', actions: ACTIONS },
+    { pattern: 'loc/{n}', ...SHORT, validation: 'local', actions: ACTIONS },
   ],
   implies: [
     {
@@ -111,11 +113,30 @@ const BASE: ConflictMapDocument = {
   },
 };
 
+/** Credentials of a small world: its leases are short, too. */
+const CREDENTIALS = { credentialLife: 6 * SECOND, credentialTolerance: SECOND, maxClockSkew: SECOND } as const;
+const BOUNDS: Bounds = { ...DEFAULT_BOUNDS, ...CREDENTIALS };
+
+/** By these nothing is accepted for long after the end of a lease. */
+const CARELESS: Bounds = { ...BOUNDS, credentialLife: -SECOND, credentialTolerance: 0, maxClockSkew: -SECOND };
+
+/** Kinds of tokens become local, and those that were are no more. */
+const TURNED = (BASE.kinds ?? []).map((kind): DocumentKind => {
+  if (kind.pattern === 'tok/{n}') return { ...kind, validation: 'local' };
+  return kind.pattern === 'loc/{n}' ? { ...kind, validation: 'introspect' } : kind;
+});
+
+const RULES: NonNullable<ConflictMapDocument['conflicts']> = [
+  { between: ['tok/{n}', 'cfg/{n}'] },
+  { between: ['loc/{n}', 'cfg/{n}'] },
+  { between: ['tok/{n}', 'obs/{n}'] },
+];
+
 /** Each ties more than the one before: locks are only ever added, so that older ones never outlive their rule. */
 export const DOCUMENTS: readonly ConflictMapDocument[] = [
   BASE,
-  { ...BASE, conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }] },
-  { ...BASE, conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }, { between: ['tok/{n}', 'obs/{n}'] }] },
+  { ...BASE, conflicts: RULES.slice(0, 2) },
+  { ...BASE, kinds: TURNED, conflicts: RULES },
   {
     ...BASE,
     implies: [
@@ -125,14 +146,29 @@ export const DOCUMENTS: readonly ConflictMapDocument[] = [
         touches: [{ resource: 'svc/{n}/key', access: 'write', actions: ['patch'] }],
       },
     ],
-    conflicts: [{ between: ['tok/{n}', 'cfg/{n}'] }, { between: ['tok/{n}', 'obs/{n}'] }],
+    conflicts: RULES,
   },
 ];
 
-const PATHS = ['svc/a', 'svc/b', 'svc/a/', 'svc/', 'svc/a/key', 'svc/b/x', 'tok/a', 'tok/b', 'cfg/a', 'cfg/b', 'obs/a'];
+const PATHS = [
+  'svc/a',
+  'svc/b',
+  'svc/a/',
+  'svc/',
+  'svc/a/key',
+  'svc/b/x',
+  'tok/a',
+  'tok/b',
+  'cfg/a',
+  'cfg/b',
+  'obs/a',
+  'loc/a',
+  'loc/b',
+  'loc/',
+];
 export const UNIVERSE = universeOf([
   ...PATHS.map((path) => path.replace(/\/$/, '')),
-  ...['svc/b/key', 'svc/a/x', 'obs/b', 'cfg', 'tok'],
+  ...['svc/b/key', 'svc/a/x', 'obs/b', 'cfg', 'tok', 'loc'],
 ]);
 
 /** Numbers drawn one after another from one number (mulberry32). */
@@ -169,7 +205,9 @@ export type Sabotage =
   /** A replica passes over ends of leases. */
   | 'skipped_events'
   /** Replicas answer before their append has come back. */
-  | 'early_answers';
+  | 'early_answers'
+  /** Replicas take credentials to be dead with their lease. */
+  | 'no_lock_delay';
 
 export interface SimulationOptions {
   readonly replicas?: number;
@@ -239,12 +277,12 @@ class SimDatabase {
   snapshot(): Snapshot {
     return {
       gate: this.gate(),
-      leases: [...this.leases.values()].filter((lease) => lease.state !== 'ended'),
+      leases: [...this.leases.values()].filter((lease) => lease.state !== 'ended' || underLockDelay(lease)),
       runs: [...this.runs.values()].filter((run) => run.endedAt === null),
       mapVersion: this.mapVersion,
       unmatched: [...this.unmatched.values()],
       revocations: [...this.revocations.values()],
-      recordedIdentity: null,
+      recorded: null,
     };
   }
 }
@@ -380,7 +418,8 @@ class SimReplica {
     for (;;) {
       const { state, head } = this.log;
       const clock = this.log.estimatedNow();
-      const plan = planBatch({ base: state, head, clock, bounds: DEFAULT_BOUNDS, identity: null }, commands);
+      const bounds = this.world.options.sabotage === 'no_lock_delay' ? CARELESS : BOUNDS;
+      const plan = planBatch({ base: state, head, clock, bounds, identity: null }, commands);
       if (plan.missing.length === 0) return plan;
       for (const { command, wanted } of plan.missing) {
         command.loaded = this.world.lookUp(command.loaded, { wanted });
@@ -586,6 +625,11 @@ export class Simulation {
       UNIVERSE,
       { genesisHash: GENESIS_HASH, hashOf: hashEvent, eventOf: decodeEvent },
       MAX_SKEW,
+      {
+        life: CREDENTIALS.credentialLife,
+        tolerance: CREDENTIALS.credentialTolerance,
+        skew: CREDENTIALS.maxClockSkew,
+      },
     );
     this.create();
     for (let index = 0; index < (options.replicas ?? 3); index += 1) {
@@ -622,6 +666,7 @@ export class Simulation {
     this.drain();
     for (const worker of this.workers) this.stop(worker, true);
     this.drain();
+    this.outlastDelays();
     for (const replica of this.replicas) {
       replica.follow();
       const { state } = replica.log;
@@ -631,6 +676,18 @@ export class Simulation {
     }
     expectPromise(this.auditor.active.length === 0, 'F10: leases are left');
     this.replay();
+  }
+
+  /** Lock delays end by time, on whichever replica looks. */
+  private outlastDelays(): void {
+    const last = Math.max(this.database.now, ...[...this.auditor.delayed.values()].map(({ until }) => until));
+    this.database.now = last;
+    for (const replica of this.replicas) {
+      replica.follow();
+      this.background(replica, decideSweep);
+      this.drain();
+    }
+    expectPromise(this.auditor.delayed.size === 0, 'F10: lock delays are left');
   }
 
   // ---------------------------------------------------------------------------------------------------- time
@@ -711,14 +768,16 @@ export class Simulation {
     expectPromise(expiresAt > now, 'P10: a credential was dead when it was issued');
   }
 
-  /** The lock tables are those of the live leases, and nobody waits whom nothing keeps waiting. */
+  /** The lock tables are those of the live leases and of lock delays, and nobody waits whom nothing keeps waiting. */
   private consistent(): void {
-    const live = [...this.reference.leases.values()].filter((lease) => lease.state !== 'ended');
+    const live = [...this.reference.leases.values()].filter(
+      (lease) => lease.state !== 'ended' || underLockDelay(lease),
+    );
     const expected = { active: [] as string[], waiting: [] as string[] };
     for (const lease of live) {
       const order = lease.state === 'waiting' ? (lease.waiting?.queuedAt ?? 0) : 0;
       const lines = locksOfLease(lease).map((l) => `${l.mode} ${l.key} ${lease.leaseId} ${lease.runId} ${order}`);
-      expected[lease.state as 'active' | 'waiting'].push(...lines);
+      expected[lease.state === 'waiting' ? 'waiting' : 'active'].push(...lines);
     }
     expectPromise(
       ordered(locksIn(this.reference.held)) === ordered(expected.active.sort()) &&
@@ -773,7 +832,8 @@ export class Simulation {
     const wanted = (error as NeedsLoad).wanted as NeedsLoad['wanted'] | undefined;
     if (wanted === undefined) throw error;
     this.count('look-up');
-    const { leaseId, leaseIds = [], runId, key } = wanted;
+    const { leaseId, leaseIds = [], runId, runIds = [], key } = wanted;
+    const askedRuns = runId === undefined ? runIds : [...runIds, runId];
     const { runs, keys } = before;
     const leases = new Map(before.leases);
     for (const asked of leaseId === undefined ? leaseIds : [leaseId, ...leaseIds]) {
@@ -782,7 +842,7 @@ export class Simulation {
     const id = key === undefined ? '' : bindingId(key.scope, key.key);
     return {
       leases,
-      runs: runId === undefined ? runs : new Map(runs).set(runId, this.database.runs.get(runId) ?? null),
+      runs: new Map([...runs, ...askedRuns.map((id) => [id, this.database.runs.get(id) ?? null] as const)]),
       keys: key === undefined ? keys : new Map(keys).set(id, this.database.keys.get(id) ?? null),
     };
   }
@@ -901,7 +961,7 @@ export class Simulation {
       },
       true,
     );
-    const plan = planBatch({ base, head: GENESIS, clock: START, bounds: DEFAULT_BOUNDS, identity: null }, [command]);
+    const plan = planBatch({ base, head: GENESIS, clock: START, bounds: BOUNDS, identity: null }, [command]);
     const batch = plan.batch as AppendBatch;
     this.digests[0] = digestOf(base);
     const sender = undefined as unknown as SimReplica;
@@ -1128,11 +1188,11 @@ export class Simulation {
     const command = { principal: worker.principal, runId: worker.runId, leaseId, acquireKey, requestIds: [] };
     replica.submit(
       this.command(worker.principal, (decision) => decideRelease(decision, command), {
-        answered: ({ outcome }) => {
+        answered: ({ outcome, effectiveAt }) => {
           this.count(`release ${outcome}`);
           const released =
             leaseId ?? this.auditor.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
-          if (released !== undefined && released !== '') this.endAnswered(released, worker.runId);
+          if (released !== undefined && released !== '') this.endAnswered(released, worker.runId, effectiveAt);
         },
         failed: (error) => {
           if (!(error instanceof Fault) || error.reason !== 'LEASE_NOT_FOUND') return;
@@ -1143,10 +1203,15 @@ export class Simulation {
     );
   }
 
-  private endAnswered(leaseId: string, runId: string | null): void {
+  private endAnswered(leaseId: string, runId: string | null, inForceAt: Micros): void {
     const lease = this.auditor.leases.get(leaseId);
     expectPromise(lease?.state === 'ended', `P8: the end of ${leaseId} was answered, but it has not ended`);
     expectPromise(runId === null || lease.runId === runId, `F16: ${leaseId} of another run was released`);
+    const accepted = this.auditor.acceptedUntil(leaseId);
+    expectPromise(
+      accepted <= inForceAt,
+      `P3: ${leaseId} is accepted until ${accepted}, but its end in force at ${inForceAt}`,
+    );
     if (!this.ends.has(leaseId)) this.ends.set(leaseId, this.steps);
   }
 
@@ -1156,7 +1221,7 @@ export class Simulation {
     const command = { leaseId: lease.leaseId, reason: 'sim', requestIds: [] };
     replica.submit(
       this.command('operator', (decision) => decideRevoke(decision, command), {
-        answered: () => this.endAnswered(lease.leaseId, null),
+        answered: (end) => this.endAnswered(lease.leaseId, null, end.effectiveAt),
         failed: () => undefined,
       }),
     );
@@ -1229,10 +1294,10 @@ export class Simulation {
     const command = { principal: asOperator ? null : worker.principal, runId, reason: 'sim', requestIds: [] };
     replica.submit(
       this.command('operator', (decision) => decideStopRun(decision, command), {
-        answered: () => {
+        answered: (end) => {
           this.count('stop');
           for (const lease of this.auditor.leases.values())
-            if (lease.runId === runId) this.endAnswered(lease.leaseId, runId);
+            if (lease.runId === runId) this.endAnswered(lease.leaseId, runId, end.effectiveAt);
         },
         failed: () => undefined,
       }),

@@ -403,7 +403,10 @@ describe('idempotency keys that are no longer in memory (P6, F1)', () => {
     const retry = (decision: Decision) => decideUpdateRunState(decision, finish);
     expect(plan(ns, command(retry)).missing).toMatchObject([{ wanted: { key: { scope: 'run:a', key: 'k' } } }]);
     const found = { ...NOTHING_LOADED, keys: new Map([['run:a\nk', binding ?? null]]) };
-    expect(plan(ns, command(retry, found))).toMatchObject({ missing: [], outcomes: [{ value: undefined }] });
+    expect(plan(ns, command(retry, found))).toMatchObject({
+      missing: [],
+      outcomes: [{ value: { effectiveAt: START } }],
+    });
     const nothing = { ...NOTHING_LOADED, keys: new Map([['run:a\nk', null]]) };
     expect(plan(ns, command(retry, nothing))).toMatchObject({
       missing: [],
@@ -497,6 +500,7 @@ describe('a replica that follows and one that decides (P7)', () => {
         lostHistory: false,
         why: '',
         continuesFrom: { revision: 0, hash: '' },
+        localKindsFrom: null,
       }),
     );
     const last = rows(ns).at(-1) as EventRecord;
@@ -520,7 +524,7 @@ describe('a replica that follows and one that decides (P7)', () => {
       },
       unmatched: [],
       revocations: [],
-      recordedIdentity: IDENTITY,
+      recorded: { identity: IDENTITY, localKindsFrom: null },
     };
     const loaded = new ReplicaState('test', snapshot);
     expect(digestOf(loaded.state)).toBe(digestOf(ns.state));

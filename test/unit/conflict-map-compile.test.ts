@@ -9,7 +9,9 @@ import {
   observes,
   resolveResource,
 } from '../../src/domain/conflict-map/index.js';
+import { CREDENTIAL_BOUNDS } from '../../src/domain/lock-delay.js';
 import { SECOND } from '../../src/domain/time.js';
+import { doMapJob } from '../../src/services/map-jobs.js';
 import { codesOf, entries, entry, mapOf, problemsOf, refused } from '../support/conflict-map.js';
 
 const edit = { edit: { change_class: 'derived' } } as const;
@@ -100,7 +102,7 @@ describe('compiling a map', () => {
     ]);
     expect(
       codesOf({
-        profiles: { p: { validation: 'local' } },
+        profiles: { p: { validation: 'view' } },
         kinds: [
           { pattern: 'a', extends: 'p' },
           { pattern: 'b', extends: 'p' },
@@ -119,6 +121,32 @@ describe('compiling a map', () => {
         ],
       }),
     ).toEqual([]);
+  });
+
+  it('takes kinds whose targets do not ask, and warns where no credential could be issued', () => {
+    const kind = (ttl: number) => ({
+      pattern: 'a',
+      validation: 'local' as const,
+      ttl,
+      max_ttl: 60 * SECOND,
+      actions: edit,
+    });
+    expect(mapOf({ kinds: [kind(60 * SECOND)] }).kinds[0]?.validation).toBe('local');
+    expect(codesOf({ kinds: [kind(10 * SECOND + 1)] })).toEqual([]);
+    expect(codesOf({ kinds: [kind(10 * SECOND)] })).toEqual(['ttl_without_credential kinds[0]']);
+    const { validation: _, ...asked } = kind(10 * SECOND);
+    expect(codesOf({ kinds: [asked] })).toEqual([]);
+  });
+
+  it('judges by the clock skew of the coordinator that will use it', () => {
+    const document = { version: 1, kinds: [{ pattern: 'a', validation: 'local', ttl: 30 * SECOND }] } as const;
+    const bounds = { credentialLife: 60 * SECOND, credentialTolerance: 5 * SECOND, maxClockSkew: 25 * SECOND };
+    expect(compileConflictMap(document, bounds)).toMatchObject({ warnings: [{ code: 'ttl_without_credential' }] });
+    expect(compileConflictMap(document)).toMatchObject({ warnings: [] });
+    const text = JSON.stringify({ version: 1, kinds: [{ pattern: 'a', validation: 'local', ttl: '30s' }] });
+    const job = { kind: 'check', source: { text, fileName: '' } } as const;
+    expect(doMapJob({ job, bounds }).problems).toMatchObject([{ code: 'ttl_without_credential' }]);
+    expect(doMapJob({ job, bounds: CREDENTIAL_BOUNDS }).problems).toEqual([]);
   });
 
   it('warns of what is doubtful', () => {
@@ -285,6 +313,7 @@ describe('aliases', () => {
         kind: 'deployment/{name}',
         alias: 'arn:aws:ecs:{region}:{account}:service/{name}',
         actions: ['edit'],
+        validation: 'introspect',
       },
     });
     expect(resolveResource(map, 'arn:aws:ecs:eu-west-1:123456789012:cluster/web')).toEqual({

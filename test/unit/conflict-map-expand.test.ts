@@ -42,6 +42,7 @@ describe('one entry', () => {
         exclusive: false,
         impliedBy: '',
         mode: 'enforce',
+        validation: 'introspect',
         resolver: '',
         observedVersion: null,
       },

@@ -161,6 +161,7 @@ const LEASE: Lease = {
       exclusive: true,
       impliedBy: '',
       mode: 'enforce',
+      validation: 'introspect',
       resolver: '',
       observedVersion: null,
       token: 1_764_428_400_123_456,
@@ -184,6 +185,7 @@ const LEASE: Lease = {
   endReason: null,
   endedAt: null,
   endRefusal: null,
+  lockDelay: null,
 };
 
 describe('a lease', () => {
@@ -225,6 +227,7 @@ describe('a refusal', () => {
     access: 'write',
     scope: 'subtree',
     expiresAt: 61_000_001,
+    lockDelayUntil: null,
     waiting: false,
     rule: 'implies[0]',
     resolver: 'release-team',

@@ -35,6 +35,7 @@ const entry: fc.Arbitrary<LeaseEntry> = fc.record({
   exclusive: fc.boolean(),
   impliedBy: text,
   mode: fc.constantFrom('observe', 'enforce'),
+  validation: fc.constantFrom('introspect', 'local'),
   resolver: text,
   observedVersion: optional(text),
   token: fc.oneof(fc.constant(0), time),
@@ -82,6 +83,7 @@ const lease: fc.Arbitrary<Lease> = fc.record({
   endReason: optional(endReason),
   endedAt: optional(time),
   endRefusal: optional(endRefusal),
+  lockDelay: optional(fc.record({ until: time, over: fc.boolean() })),
 });
 const run: fc.Arbitrary<Run> = fc.record({
   runId: text,
@@ -118,6 +120,7 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     lostHistory: fc.boolean(),
     why: text,
     continuesFrom: fc.record({ revision: count, hash: text }),
+    localKindsFrom: optional(time),
   }),
   conflict_map_put: fc.record({
     version: count,
@@ -157,9 +160,10 @@ const BODIES: { readonly [K in EventKind]: fc.Arbitrary<Omit<Extract<EventBody, 
     ruleLocks: fc.array(ruleLock, { maxLength: 2 }),
   }),
   lease_ended: fc.record(
-    { leaseId: text, endReason, reason: text, refusal: endRefusal },
-    { requiredKeys: ['leaseId', 'endReason', 'reason'] },
+    { leaseId: text, endReason, reason: text, lockDelayUntil: optional(time), refusal: endRefusal },
+    { requiredKeys: ['leaseId', 'endReason', 'reason', 'lockDelayUntil'] },
   ),
+  lock_delay_ended: fc.record({ leaseId: text }),
   key_bound: fc.record({
     binding: fc.record(
       {

@@ -81,7 +81,7 @@ describe('evolve: the fold of the log', () => {
   });
 
   it.each([
-    ['lease_ended', { kind: 'lease_ended', leaseId: 'none', endReason: 'released', reason: '' }],
+    ['lease_ended', { kind: 'lease_ended', leaseId: 'none', endReason: 'released', reason: '', lockDelayUntil: null }],
     ['lease_claimed', { kind: 'lease_claimed', leaseId: 'none' }],
     [
       'leases_renewed',
@@ -108,7 +108,10 @@ describe('evolve: the fold of the log', () => {
     const before = digestOf(ns.state);
     evolve(
       ns.state,
-      event({ kind: 'lease_ended', leaseId: lease.leaseId, endReason: 'expired', reason: '' }, ns.state.time),
+      event(
+        { kind: 'lease_ended', leaseId: lease.leaseId, endReason: 'expired', reason: '', lockDelayUntil: null },
+        ns.state.time,
+      ),
       ns.state.revision,
     );
     expect(digestOf(ns.state)).toBe(before);
@@ -153,6 +156,7 @@ describe('lost history (P2, F13)', () => {
       lostHistory: false,
       why: 'restart',
       continuesFrom: { revision: ns.state.revision, hash: '' },
+      localKindsFrom: null,
     };
     apply(ns.state, event(body, ns.state.time));
     expect(ns.state.activeLeases).toBe(1);

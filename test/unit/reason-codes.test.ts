@@ -96,7 +96,7 @@ const ENUM_SECTIONS: Readonly<Record<string, string>> = {
 };
 
 /** What a request says, rather than why something is so. */
-const NO_REASONS = ['Access', 'Scope', 'OnLiveConflict'];
+const NO_REASONS = ['Access', 'Scope', 'OnLiveConflict', 'Validation'];
 
 describe('the guide to reason codes', () => {
   it('has a section for every enum of the contract that tells a reason', () => {

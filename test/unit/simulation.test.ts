@@ -42,6 +42,7 @@ describe('many clients, replicas, pauses, lost replies, restarts and clock steps
         ...['credential', 'credential too_short', 'credential ended', 'credentials revoked'],
         ...['check credential_expired'],
         ...['restart', 'pause', 'lost reply', 'look-up'],
+        ...['refused lock_delay', 'lock_delay_ended'],
       ];
       if (RUNS >= 200) expect(rare.filter((what) => !happened.has(what))).toEqual([]);
     },
@@ -57,6 +58,7 @@ describe('a sabotaged world is noticed', () => {
     ['no_read_index', /P3|P8/],
     ['skipped_events', /P7/],
     ['early_answers', /P8/],
+    ['no_lock_delay', /P3/],
   ])('%s', (sabotage, promise) => {
     const found = fc.check(
       fc.property(worlds, (numbers) => {
@@ -167,7 +169,13 @@ describe('the auditor', () => {
       () => {
         const ns = two();
         const { leaseId } = ns.hold('a', leased('doc/x'));
-        audit([...ns.events, next(ns, { kind: 'lease_ended', leaseId, endReason: 'expired', reason: '' })], ns.now);
+        audit(
+          [
+            ...ns.events,
+            next(ns, { kind: 'lease_ended', leaseId, endReason: 'expired', reason: '', lockDelayUntil: null }),
+          ],
+          ns.now,
+        );
       },
     ],
     'a token that is not above all before': [

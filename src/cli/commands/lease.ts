@@ -28,13 +28,13 @@ import { pages } from '../pages.js';
 import { protoJson } from '../proto-json.js';
 import {
   endReasonWord,
+  inForce,
   showEntries,
   showLease,
   showLeases,
   showOpenWrites,
   showRefusal,
   waitingText,
-  when,
 } from '../show.js';
 
 export function registerLease(program: Command, cli: Cli): void {
@@ -146,6 +146,7 @@ interface ListOptions {
   readonly run?: string;
   readonly resource?: string;
   readonly state?: readonly string[];
+  readonly lockDelayed?: boolean;
 }
 
 const STATES: Readonly<Record<string, LeaseState>> = {
@@ -172,7 +173,8 @@ function registerReads(lease: Command, cli: Cli): void {
     .description('list live leases and waiting requests')
     .option('--run <id>', 'only of this run')
     .option('--resource <id>', 'only those at, above or below it')
-    .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated);
+    .option('--state <state>', 'only these states, of waiting, active, ended; repeatable', repeated)
+    .option('--lock-delayed', 'also ended leases of which something is still closed to others');
   action<ListOptions>(list, cli, async ({ out, options, client }) => {
     const states = (options.state ?? []).map((name) => {
       const state = STATES[name];
@@ -181,7 +183,8 @@ function registerReads(lease: Command, cli: Cli): void {
       return state;
     });
     const writ = await client('operator');
-    const filter = { runId: options.run ?? '', resource: options.resource ?? '', states };
+    const { run = '', resource = '', lockDelayed = false } = options;
+    const filter = { runId: run, resource, states, lockDelayed };
     const leases = await pages(
       (page) => writ.lease.listLeases({ ...filter, page }),
       (answer) => answer.leases,
@@ -198,8 +201,9 @@ function registerReads(lease: Command, cli: Cli): void {
 }
 
 /** What is not there, in the words of what was asked for. */
-function nothingListed({ run, resource, state = [] }: ListOptions): string {
-  const what = state.length === 0 ? 'live lease and no waiting request' : `lease that is ${state.join(' or ')}`;
+function nothingListed({ run, resource, state = [], lockDelayed = false }: ListOptions): string {
+  const live = state.length === 0 ? 'live lease and no waiting request' : `lease that is ${state.join(' or ')}`;
+  const what = lockDelayed ? `${live}, nor one under lock delay,` : live;
   const where = [
     ...(run === undefined ? [] : [` of run ${run}`]),
     ...(resource === undefined ? [] : [` at, above or below ${resource}`]),
@@ -268,11 +272,7 @@ function registerEnds(lease: Command, cli: Cli): void {
       () => protoJson(RevokeLeaseResponse, answer),
       () => {
         const how = endReasonWord(answer.endReason);
-        out.line(
-          how === 'revoked'
-            ? `Revoked: since ${when(answer.effectiveAt)} no check allows its tokens.`
-            : `It had ended before (${how}).`,
-        );
+        out.line(how === 'revoked' ? `Revoked: ${inForce(answer.effectiveAt)}.` : `It had ended before (${how}).`);
         showOpenWrites(out, answer.openWrites);
       },
     );
@@ -283,7 +283,7 @@ function registerEnds(lease: Command, cli: Cli): void {
 function releaseText(answer: ReleaseLeaseResponse): string {
   switch (answer.outcome) {
     case ReleaseOutcome.RELEASE_OUTCOME_RELEASED:
-      return `Released: since ${when(answer.effectiveAt)} no check allows its tokens.`;
+      return `Released: ${inForce(answer.effectiveAt)}.`;
     case ReleaseOutcome.RELEASE_OUTCOME_NOTHING_HELD:
       return 'Nothing was granted by this key, and nothing will be.';
     default:

@@ -17,7 +17,7 @@ import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import { protoJson } from '../proto-json.js';
-import { showOpenWrites, showRun, showRuns, when } from '../show.js';
+import { inForce, showOpenWrites, showRun, showRuns } from '../show.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
 
@@ -191,7 +191,10 @@ function registerUpdate(run: Command, cli: Cli): void {
       const answer = await writ.run.updateRunState(request);
       out.result(
         () => protoJson(UpdateRunStateResponse, answer),
-        () => showOne(answer.run, (one) => showRun(out, one)),
+        () => {
+          showOne(answer.run, (one) => showRun(out, one));
+          if (answer.effectiveAt !== undefined) out.line(`The run is over: ${inForce(answer.effectiveAt)}.`);
+        },
       );
       return EXIT.ok;
     },
@@ -209,7 +212,7 @@ function registerStops(run: Command, cli: Cli): void {
     out.result(
       () => protoJson(StopRunResponse, answer),
       () => {
-        out.line(`Since ${when(answer.effectiveAt)} no check allows any token of run ${runId}.`);
+        out.line(`Run ${runId} is stopped: ${inForce(answer.effectiveAt)}.`);
         showOpenWrites(out, answer.openWrites);
       },
     );
@@ -252,7 +255,7 @@ function registerStops(run: Command, cli: Cli): void {
       () => {
         if (answer.runs.length === 0) out.line('No run matches.');
         else {
-          out.line(`Since ${when(answer.effectiveAt)} no check allows any token of these runs:`);
+          out.line(`Of each of these runs, ${inForce(answer.effectiveAt)}:`);
           showRuns(out, answer.runs);
         }
       },

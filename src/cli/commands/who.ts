@@ -10,6 +10,7 @@ import {
   type LeaseEntry,
   Lease as LeaseMessage,
   Scope,
+  Validation,
 } from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
@@ -22,7 +23,9 @@ export function registerWho(program: Command, cli: Cli): void {
   const who = program
     .command('who')
     .argument('<resource>', 'a path or an alias')
-    .description('say who holds a resource, or what excludes it by a rule, who waits, and who may ask for it');
+    .description(
+      'say who holds a resource, or what excludes it by a rule, who waits, what keeps it closed, and who may ask for it',
+    );
   action(who, cli, async ({ out, args: [asked = ''], client }) => {
     const writ = await client('operator');
     const resolved = await writ.conflictMap.resolveResource({ resource: asked });
@@ -52,6 +55,7 @@ export function registerWho(program: Command, cli: Cli): void {
           ? 'No kind of the conflict map matches it.'
           : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
       );
+      if (resolved.validation === Validation.VALIDATION_LOCAL) out.line(LOCAL);
       out.line();
       showBlockers(out, found);
       showReaders(out, leases, resource);
@@ -73,12 +77,14 @@ export function registerWho(program: Command, cli: Cli): void {
   });
 }
 
-/** Holders, then the queue. Runners see other runs by a name that tells nothing. */
+/** Holders, what early ends keep from other runs, then the queue. Runners see other runs by a name that tells nothing. */
 function showBlockers(out: Output, { blockers, more }: FindBlockersResponse): void {
-  const holders = blockers.filter((blocker) => !blocker.waiting);
+  const delayed = blockers.filter((blocker) => blocker.lockDelayUntil !== undefined);
+  const holders = blockers.filter((blocker) => !blocker.waiting && blocker.lockDelayUntil === undefined);
   const waiters = blockers.filter((blocker) => blocker.waiting);
   if (holders.length === 0) out.line('Nobody holds it, or anything that excludes it.');
   showTable(out, 'HOLDS', holders);
+  showTable(out, 'UNDER LOCK DELAY', delayed);
   showTable(out, 'WAITS FOR', waiters);
   if (more) out.line('There are more than are shown.');
 }
@@ -91,7 +97,7 @@ function showTable(out: Output, heading: string, blockers: readonly Blocker[]): 
       covered(blocker.resource, blocker.scope),
       accessWord(blocker.access),
       blocker.rule,
-      when(blocker.expiresAt),
+      when(blocker.expiresAt ?? blocker.lockDelayUntil),
       blocker.runId === '' ? 'another run' : blocker.runId,
       blocker.leaseId === '' ? blocker.blockerRef : blocker.leaseId,
       short(blocker.purpose),
@@ -117,6 +123,9 @@ function showRules(out: Output, rules: readonly RuleAbout[]): void {
     rules.map(({ rule, resource, message }) => [rule, resource, message]),
   );
 }
+
+const LOCAL =
+  'Its targets verify credentials by themselves: after an early end nobody else is granted it before the last one is dead.';
 
 /** At the resource, below it, or a subtree that it is in. */
 function meets(entry: LeaseEntry, resource: string): boolean {

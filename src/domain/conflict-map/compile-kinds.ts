@@ -1,3 +1,4 @@
+import type { CredentialBounds } from '../lock-delay.js';
 import { type Pattern, parsePattern } from '../pattern.js';
 import { PatternIndex } from '../pattern-index.js';
 import { type Micros, SECOND } from '../time.js';
@@ -27,7 +28,11 @@ export interface CompiledKinds {
 }
 
 /** Kinds with their profiles worked in, and the index that finds the most specific one. */
-export function compileKinds(document: ConflictMapDocument, problems: Problems): CompiledKinds {
+export function compileKinds(
+  document: ConflictMapDocument,
+  bounds: CredentialBounds,
+  problems: Problems,
+): CompiledKinds {
   const profiles = new Map(Object.entries(document.profiles ?? {}));
   const resolvers = new Set([...Object.keys(document.resolvers ?? {}), ...BUILT_IN_RESOLVERS]);
   for (const [name, profile] of profiles) checkOwn(profile, childPath('profiles', name), resolvers, problems);
@@ -47,7 +52,7 @@ export function compileKinds(document: ConflictMapDocument, problems: Problems):
       if (total > MAX_ALL_ACTIONS) break;
       continue;
     }
-    const kind = compileKind(raw, whole, number, path, problems);
+    const kind = compileKind(raw, whole, number, path, bounds, problems);
     if (kind === null) continue;
     kinds.push(kind);
     const other = index.add(kind.pattern, kind);
@@ -129,8 +134,7 @@ function merge(base: DocumentProfile, over: DocumentProfile): DocumentProfile {
 function checkOwn(own: DocumentProfile, path: string, resolvers: ReadonlySet<string>, problems: Problems): void {
   const notYet = (key: string, what: string): void =>
     problems.error('not_built_yet', childPath(path, key), `${what} is not built yet; leave it out.`);
-  if (own.validation !== undefined && own.validation !== 'introspect')
-    notYet('validation', `\`validation: ${own.validation}\``);
+  if (own.validation === 'view') notYet('validation', '`validation: view`');
   if (own.max_view_age !== undefined) notYet('max_view_age', '`max_view_age`');
   if (own.require_rehearsal === true) notYet('require_rehearsal', '`require_rehearsal: true`');
   for (const key of ['ttl', 'max_ttl'] as const)
@@ -206,6 +210,7 @@ function compileKind(
   whole: DocumentProfile,
   index: number,
   path: string,
+  bounds: CredentialBounds,
   problems: Problems,
 ): Kind | null {
   const parsed = parsePattern(raw.pattern);
@@ -221,6 +226,9 @@ function compileKind(
     Object.entries(whole.actions ?? {}).map(([name, action]) => [name, compileAction(name, action)]),
   );
   const times = compileTimes(whole, path, problems);
+  // `view` has been reported as not built yet.
+  const validation = whole.validation === 'local' ? 'local' : 'introspect';
+  if (validation === 'local') checkCredentialTime(times.ttl, bounds, path, problems);
   const writeActions = [...actions.values()].filter((action) => action.access === 'write');
   const leased = writeActions.filter((action) => action.exclusive).map((action) => action.name);
   if (leased.length > 0 && times.maxHold > DEFAULT_TIMES.maxHold) {
@@ -236,6 +244,7 @@ function compileKind(
     authority: whole.authority ?? 'write',
     mode: whole.mode ?? 'enforce',
     ownerService: whole.owner_service ?? [],
+    validation,
     ...times,
     sandbox:
       raw.sandbox === undefined
@@ -282,6 +291,17 @@ function compileTimes(
       `max_ttl (${seconds(fittingMax)}) is longer than max_hold (${seconds(maxHold)}).`,
     );
   return { ttl: fittingTtl, maxTtl: fittingMax, maxHold, progressWindow: whole.progress_window ?? null };
+}
+
+/** A credential ends earlier than its lease by as much as a verifier's clock may be wrong: there must be something left. */
+function checkCredentialTime(ttl: Micros, bounds: CredentialBounds, path: string, problems: Problems): void {
+  const { credentialTolerance, maxClockSkew } = bounds;
+  if (ttl > credentialTolerance + maxClockSkew) return;
+  problems.warn(
+    'ttl_without_credential',
+    path,
+    `No run ever gets a credential with a ttl of ${seconds(ttl)}: credentials end earlier than their lease by tolerance and clock skew (${seconds(credentialTolerance + maxClockSkew)}), and targets of a local kind accept nothing else.`,
+  );
 }
 
 const seconds = (time: Micros): string => `${time / SECOND}s`;

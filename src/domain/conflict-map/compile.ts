@@ -1,4 +1,5 @@
 import type { Access } from '../entry.js';
+import { CREDENTIAL_BOUNDS, type CredentialBounds } from '../lock-delay.js';
 import { PatternIndex } from '../pattern-index.js';
 import { AliasIndex } from './alias.js';
 import { checkAssertions } from './assertions.js';
@@ -22,10 +23,16 @@ export type CompileResult =
   /** All problems, warnings among them. */
   | { readonly ok: false; readonly problems: readonly MapProblem[] };
 
-/** Compiles a document that its schema let through: references, templates, times, and its assertions, all of them on every change. */
-export function compileConflictMap(document: ConflictMapDocument): CompileResult {
+/**
+ * Compiles a document that its schema let through: references, templates, times, and its assertions, all of them on every
+ * change. `bounds` are those of the coordinator that will use it; the defaults where none is asked.
+ */
+export function compileConflictMap(
+  document: ConflictMapDocument,
+  bounds: CredentialBounds = CREDENTIAL_BOUNDS,
+): CompileResult {
   const problems = new Problems();
-  const { map, placed, aliases } = build(document, problems);
+  const { map, placed, aliases } = build(document, problems, bounds);
   checkAliases(aliases, problems);
   if (!problems.failed) for (const one of placed) checkAgainstKinds(one, map, problems);
   if (!problems.failed) checkAssertions(map, document, problems);
@@ -44,7 +51,7 @@ export function compileStored(document: unknown): ConflictMap {
   if (typeof document !== 'object' || document === null) throw new Error('the stored conflict map is no document');
   const known = COMPILED.get(document);
   if (known !== undefined) return known;
-  const { map } = build(document as ConflictMapDocument, new FirstError());
+  const { map } = build(document as ConflictMapDocument, new FirstError(), CREDENTIAL_BOUNDS);
   COMPILED.set(document, map);
   return map;
 }
@@ -57,8 +64,8 @@ interface Built {
 }
 
 /** Compiles every part by itself: in time by the size of the document. */
-function build(document: ConflictMapDocument, problems: Problems): Built {
-  const { kinds, index } = compileKinds(document, problems);
+function build(document: ConflictMapDocument, problems: Problems, bounds: CredentialBounds): Built {
+  const { kinds, index } = compileKinds(document, bounds, problems);
   const placed: PlacedTemplate[] = [];
   const implies = compileImplies(document, placed, problems);
   const conflicts = compileConflicts(document, problems);

@@ -1,4 +1,4 @@
-import type { Access, Scope } from '../entry.js';
+import type { Access, Scope, Validation } from '../entry.js';
 import type { Micros } from '../time.js';
 
 /**
@@ -26,7 +26,7 @@ export type UnmatchedPolicy = 'deny' | 'propose' | 'observe';
 
 export type Authority = 'write' | 'propose' | 'forbid';
 export type KindMode = 'observe' | 'enforce';
-export type Validation = 'introspect' | 'view' | 'local';
+export type DocumentValidation = Validation | 'view';
 export type Concurrency = 'optimistic' | 'lease';
 export type Approval = 'run' | 'call';
 
@@ -52,7 +52,7 @@ export interface DocumentProfile {
   readonly authority?: Authority;
   readonly mode?: KindMode;
   readonly owner_service?: readonly string[];
-  readonly validation?: Validation;
+  readonly validation?: DocumentValidation;
   readonly max_view_age?: Micros;
   readonly ttl?: Micros;
   readonly max_ttl?: Micros;

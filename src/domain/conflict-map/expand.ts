@@ -321,7 +321,8 @@ function needsNaming(present: Draft, asked: Asked, action: string): boolean {
 
 function entryOf(draft: Draft): ExpandedEntry {
   const { resource, access, scope, actions, exclusive, impliedBy, mode, resolver, observedVersion } = draft;
-  return { resource, access, scope, actions, exclusive, impliedBy, mode, resolver, observedVersion };
+  const validation = draft.kinds.some((kind) => kind.validation === 'local') ? 'local' : 'introspect';
+  return { resource, access, scope, actions, exclusive, impliedBy, mode, validation, resolver, observedVersion };
 }
 
 function timesOf(drafts: readonly Draft[]): Pick<ExpandedWriteSet, 'ttl' | 'maxTtl' | 'maxHold' | 'progressWindow'> {

@@ -23,4 +23,5 @@ export { becauseOf, describeResource, kindOf, observes, type ResourceDescription
 export { type TaskCollision, type TaskPair, taskMatrix } from './matrix.js';
 export { MAX_PROBLEMS } from './problems.js';
 export { startOf } from './requested.js';
+export { ruleLocksOf } from './rule-locks.js';
 export { type RuleAbout, rulesAbout } from './rules-about.js';

@@ -1,4 +1,4 @@
-import type { Access, Scope } from '../entry.js';
+import type { Access, Scope, Validation } from '../entry.js';
 import type { Pattern } from '../pattern.js';
 import type { PatternIndex } from '../pattern-index.js';
 import { parseResource } from '../resource.js';
@@ -33,6 +33,7 @@ export interface Kind {
   readonly authority: Authority;
   readonly mode: KindMode;
   readonly ownerService: readonly string[];
+  readonly validation: Validation;
   readonly ttl: Micros;
   readonly maxTtl: Micros;
   readonly maxHold: Micros;
@@ -155,6 +156,8 @@ export interface ResourceDescription {
   readonly kind: string;
   readonly alias: string;
   readonly actions: readonly string[];
+  /** Null: no kind matches. */
+  readonly validation: Validation | null;
 }
 
 /** What a text is, for ResolveResource; a reason when it has no path. */
@@ -172,6 +175,7 @@ export function describeResource(
       kind: kind?.pattern.text ?? '',
       alias: resolved.alias,
       actions: [...(kind?.actions.keys() ?? [])],
+      validation: kind?.validation ?? null,
     },
   };
 }

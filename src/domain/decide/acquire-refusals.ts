@@ -1,6 +1,6 @@
 import { becauseOf, type ConflictMap, type ExpandedWriteSet } from '../conflict-map/index.js';
-import type { RequestedEntry } from '../entry.js';
-import type { EndReason, Lease } from '../lease.js';
+import type { ExpandedEntry, RequestedEntry } from '../entry.js';
+import { type EndReason, type Lease, underLockDelay } from '../lease.js';
 import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
 import { type Blocker, type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
@@ -77,8 +77,8 @@ export function notYet(notBefore: Micros, now: Micros): Refusal {
 
 export function limitRefusal(decision: Decision, run: Run, maxLiveLeases: number | null): Refusal | null {
   const { state, bounds } = decision;
-  if (state.activeLeases + state.waitingLeases >= bounds.maxLeases)
-    return limit('live leases of the namespace', bounds.maxLeases, 'operator');
+  if (state.activeLeases + state.waitingLeases + state.delayedLeases >= bounds.maxLeases)
+    return limit('live leases and lock delays of the namespace', bounds.maxLeases, 'operator');
   let own = 0;
   for (const _ of state.leasesOfRun.holders(run.runId)) own += 1;
   if (own >= bounds.maxLeasesPerRun) return limit('live leases of one run', bounds.maxLeasesPerRun, 'runner');
@@ -127,9 +127,12 @@ export function held(
 ): Refusal {
   const blockers = obstacles.slice(0, MAX_BLOCKERS).map((obstacle) => blockerOf(obstacle, entries));
   const first = blockers[0];
-  const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? now));
+  const latest = Math.max(now, ...blockers.map((blocker) => blocker.expiresAt ?? blocker.lockDelayUntil ?? now));
   const because = first === undefined ? '' : becauseOf(map, first.rule);
   const by = first?.rule ? ` (by rule ${first.rule}${because === '' ? '' : `, since ${because}`})` : '';
+  const found = { resource: first?.requestedResource ?? '', blockers, grantable };
+  const delayed = obstacles.length > 0 && obstacles.every(({ lease }) => underLockDelay(lease));
+  if (delayed && first !== undefined) return lockDelay(`${meeting(first)}${by}, ${KEPT}`, latest - now, found);
   const how = first?.waiting ? 'is waited for by another run ahead of this one' : 'is held by another run';
   return refuse(
     'held',
@@ -139,8 +142,31 @@ export function held(
       who: first?.resolver || 'runner',
       retryable: true,
     },
-    { resource: first?.requestedResource ?? '', blockers, grantable, retryAfter: latest > now ? latest - now : null },
+    { ...found, retryAfter: latest > now ? latest - now : null },
   );
+}
+
+const KEPT =
+  'which another run held until a short while ago: its target accepts what the run was given without asking, and may still do so.';
+
+function lockDelay(message: string, left: Micros, more: Parameters<typeof refuse>[3]): Refusal {
+  return refuse(
+    'lock_delay',
+    message,
+    { action: 'Wait (set wait), or ask again after retry_after.', who: 'runner', retryable: true },
+    { ...more, retryAfter: Math.max(0, left) },
+  );
+}
+
+/** After lost history: what was granted then is not known, and may still be accepted. */
+export function closedAfterLoss(
+  { resource }: ExpandedEntry,
+  localKindsFrom: Micros,
+  now: Micros,
+  grantable: readonly RequestedEntry[],
+): Refusal {
+  const message = `The database lost history, and with it perhaps a grant of ${JSON.stringify(resource)}, whose target accepts what a run was given without asking.`;
+  return lockDelay(message, localKindsFrom - now, { resource, grantable });
 }
 
 export function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {

@@ -2,7 +2,7 @@ import { type ExpandedWriteSet, expandWriteSet, startOf } from '../conflict-map/
 import type { RequestedEntry, WriteSetRequest } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
-import { endsAt, isPast, type Lease, leaseEntry, queueEnd } from '../lease.js';
+import { endsAt, isLive, isPast, type Lease, leaseEntry, queueEnd, underLockDelay } from '../lease.js';
 import type { Lock } from '../locks.js';
 import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, ownHolder, waitersAhead } from '../obstacles.js';
 import { Queue } from '../queue.js';
@@ -11,6 +11,7 @@ import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
 import {
   alreadyHeld,
+  closedAfterLoss,
   deadlock,
   endedWaiting,
   gone,
@@ -20,8 +21,9 @@ import {
   waiterLimit,
 } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
-import { endPastLeases } from './ending.js';
+import { endPastLeases, openLocalKinds } from './ending.js';
 import {
+  closedEntry,
   enforcedLocks,
   entriesWithToken,
   grantTimes,
@@ -121,31 +123,33 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   const locks = enforcedLocks(writeSet);
   const own = ownHolder(decision.state, locks, asker, decision.now);
   if (own !== null) return refused(alreadyHeld(own, writeSet));
+  openLocalKinds(decision);
   const queue = new Queue(decision);
   // What is over by its time ends first, so that those who waited for it go first (P9).
   const past = [...pastInTheWay(decision, writeSet, MAX_PAST_ENDED), ...overInTheWay(decision, locks, asker, queue)];
   if (past.length > 0) endPastLeases(decision, past);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
-  if (obstacles.length === 0 && !isEarly) {
+  const isClosed = closedEntry(decision, writeSet.entries) !== undefined;
+  if (obstacles.length === 0 && !isEarly && !isClosed) {
     if (notBefore > 0) decision.relyOnPast(notBefore);
     return { kind: 'granted', writeSet, asker };
   }
   const grantable = isEarly ? [] : grantableNow(decision, command, run, queue);
-  const heldByOthers = notNowRefusal(decision, writeSet.entries, obstacles, notBefore, grantable);
-  if (command.wait <= 0) return refused(heldByOthers);
+  const inTheWay = notNowRefusal(decision, writeSet.entries, obstacles, notBefore, grantable);
+  if (command.wait <= 0) return refused(inTheWay);
   const cycle = deadlockCycle(decision, locks, asker, queue);
-  if (cycle !== null) return refused(deadlock(heldByOthers, cycle));
+  if (cycle !== null) return refused(deadlock(inTheWay, cycle));
   const full = waiterLimit(decision, run);
   if (full !== null) return refused(full);
   return {
     kind: 'queue',
     writeSet,
-    refusal: heldByOthers,
+    refusal: inTheWay,
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }
 
-/** Live holders first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
+/** Holders and lock delays first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
 function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
   let holders = 0;
   for (const obstacle of holdersInTheWay(decision.state, locks, asker)) {
@@ -158,20 +162,27 @@ function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker,
   }
 }
 
-/** Why a request cannot be granted yet: who stands in the way, and the start of its resource set. */
+/** Why a request cannot be granted yet: who stands in the way, what lost history closed, and the start of its resource set. */
 function notNowRefusal(
-  { state, now }: Decision,
+  decision: Decision,
   entries: ExpandedWriteSet['entries'],
   obstacles: readonly Obstacle[],
   notBefore: Micros,
   grantable: readonly RequestedEntry[],
 ): Refusal {
-  if (notBefore <= now) return held(state.map, entries, obstacles, now, grantable);
+  const { state, now } = decision;
+  const { localKindsFrom } = state;
+  const closed = closedEntry(decision, entries);
+  const isLoss = localKindsFrom !== null && closed !== undefined;
+  const inTheWay =
+    isLoss && obstacles.every(({ lease }) => underLockDelay(lease))
+      ? closedAfterLoss(closed, localKindsFrom, now, grantable)
+      : held(state.map, entries, obstacles, now, grantable);
+  if (notBefore <= now) return inTheWay;
   const early = notYet(notBefore, now);
-  const byOthers = obstacles.length === 0 ? null : held(state.map, entries, obstacles, now, grantable);
-  if (byOthers === null) return early;
-  const { blockers, resource } = byOthers;
-  return { ...early, blockers, resource, retryAfter: Math.max(early.retryAfter ?? 0, byOthers.retryAfter ?? 0) };
+  if (obstacles.length === 0 && !isLoss) return early;
+  const { blockers, resource } = inTheWay;
+  return { ...early, blockers, resource, retryAfter: Math.max(early.retryAfter ?? 0, inTheWay.retryAfter ?? 0) };
 }
 
 /** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
@@ -179,7 +190,7 @@ function deadlockCycle(decision: Decision, locks: readonly Lock[], asker: Asker,
   const waiting = queue.runsWaitingFor(asker.runId);
   if (waiting.size === 0) return null;
   for (const { lease } of holdersInTheWay(decision.state, locks, asker)) {
-    if (!waiting.has(lease.runId)) continue;
+    if (!isLive(lease, decision.now) || !waiting.has(lease.runId)) continue;
     const cycle = [asker.runId];
     for (let runId: string | undefined = lease.runId; runId !== undefined; runId = waiting.get(runId))
       cycle.push(runId);
@@ -281,6 +292,7 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     endReason: null,
     endedAt: null,
     endRefusal: null,
+    lockDelay: null,
   };
 }
 
@@ -392,7 +404,7 @@ function grantableNow(decision: Decision, command: AcquireCommand, run: Run, que
       run.allowed,
       decision.bounds,
     );
-    if (!alone.ok) return false;
+    if (!alone.ok || closedEntry(decision, alone.writeSet.entries) !== undefined) return false;
     for (const _ of obstaclesNow(decision, enforcedLocks(alone.writeSet), asker, queue)) return false;
     return true;
   });

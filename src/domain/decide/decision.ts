@@ -2,12 +2,13 @@ import type { DomainEvent, EventBody } from '../event.js';
 import { evolve } from '../evolve.js';
 import type { KeyBinding } from '../key-binding.js';
 import type { Lease } from '../lease.js';
+import { CREDENTIAL_BOUNDS, type CredentialBounds } from '../lock-delay.js';
 import type { Run } from '../run.js';
 import { bindingId, type Overlay, overlay, type State } from '../state.js';
 import type { Micros } from '../time.js';
 
-/** Bounds of one namespace (design: leases), each refused by name. */
-export interface Bounds {
+/** Bounds of one namespace (design: leases), each refused by name; and of what a target may accept without asking. */
+export interface Bounds extends CredentialBounds {
   readonly maxEntries: number;
   readonly maxLocks: number;
   readonly maxWaiters: number;
@@ -23,6 +24,7 @@ export const DEFAULT_BOUNDS: Bounds = {
   maxWaitersPerRun: 64,
   maxLeases: 1_000_000,
   maxLeasesPerRun: 1_000,
+  ...CREDENTIAL_BOUNDS,
 };
 
 /** Records that are no longer in memory; the engine loads them and decides again. */

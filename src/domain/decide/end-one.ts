@@ -1,9 +1,18 @@
 import type { EventBody } from '../event.js';
-import { type EndReason, endReasonByTime, endsAt, type Lease, queueEnd } from '../lease.js';
+import {
+  type EndReason,
+  endReasonByTime,
+  endsAt,
+  type Lease,
+  queueEnd,
+  staysLocked,
+  underLockDelay,
+} from '../lease.js';
+import { lockDelayUntil as delayOf, WRITTEN_WITHIN } from '../lock-delay.js';
 import type { Refusal } from '../refusal.js';
 import type { Decision } from './decision.js';
 
-/** Ends one live lease or waiting request; who waits for its locks is the caller's to look at. */
+/** Ends one live lease or waiting request now; who waits for its locks is the caller's to look at. */
 export function endOne(
   decision: Decision,
   lease: Lease,
@@ -11,7 +20,11 @@ export function endOne(
   reason: string,
   requestIds: readonly string[] = [],
 ): void {
-  emitEnd(decision, lease, { endReason, reason }, requestIds);
+  const lockDelayUntil = delayOf(lease, decision.now, decision.bounds);
+  // The delay is counted from now: on other replicas the lease must not be alive much longer.
+  if (lockDelayUntil !== null && lockDelayUntil !== lease.expiresAt)
+    decision.relyOnFuture(decision.now + WRITTEN_WITHIN);
+  emitEnd(decision, lease, { endReason, reason, lockDelayUntil }, requestIds);
 }
 
 /** Ends a waiting request that was decided again and refused; its run is told the refusal, and the log also `reason`. */
@@ -24,7 +37,7 @@ export function endRefused(
 ): void {
   const { kind, message, resource, resolution } = refusal;
   const told = { kind, message, resource, resolution };
-  emitEnd(decision, lease, { endReason: 'refused', reason, refusal: told }, requestIds);
+  emitEnd(decision, lease, { endReason: 'refused', reason, lockDelayUntil: null, refusal: told }, requestIds);
 }
 
 function emitEnd(
@@ -46,8 +59,9 @@ const BY_TIME = {
 } as const;
 
 /**
- * Writes the end of a lease, or of a waiting request, whose time has come, before anything is granted over
- * it. The append proves that the time has come on the database clock (P5, P11).
+ * Writes the end of a lease, of a lock delay or of a waiting request, whose time has come, before anything is granted
+ * over it. The append proves that the time has come on the database clock (P5, P11). A lease that nobody claimed ended
+ * before its expiry.
  */
 export function endPast(decision: Decision, lease: Lease): void {
   const end = lease.waiting === null ? null : queueEnd(lease.waiting, decision.now);
@@ -56,7 +70,20 @@ export function endPast(decision: Decision, lease: Lease): void {
     endOne(decision, lease, end.endReason, end.reason);
     return;
   }
-  decision.relyOnPast(endsAt(lease));
+  const endedAt = endsAt(lease);
+  decision.relyOnPast(endedAt);
+  if (underLockDelay(lease)) {
+    endLockDelay(decision, lease);
+    return;
+  }
   const endReason = endReasonByTime(lease);
-  endOne(decision, lease, endReason, BY_TIME[endReason]);
+  const until = delayOf(lease, endedAt, decision.bounds);
+  const lockDelayUntil = until !== null && until > decision.now ? until : null;
+  emitEnd(decision, lease, { endReason, reason: BY_TIME[endReason], lockDelayUntil }, []);
+}
+
+function endLockDelay(decision: Decision, lease: Lease): void {
+  const { leaseId, runId } = lease;
+  const resources = lease.entries.filter(staysLocked).map((entry) => entry.resource);
+  decision.emit({ kind: 'lock_delay_ended', leaseId }, { runId, leaseId, resources });
 }

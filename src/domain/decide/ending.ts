@@ -20,11 +20,32 @@ export function endLeases(
   grantWaiters(decision, freed);
 }
 
-/** Ends leases whose time has come, then grants whoever waited for them. */
+/** Ends leases and lock delays whose time has come, then grants whoever waited for them. */
 export function endPastLeases(decision: Decision, leases: readonly Lease[]): void {
   const freed = freedBy(decision, leases);
   for (const lease of leases) endPast(decision, lease);
   grantWaiters(decision, freed);
+}
+
+/**
+ * What lost history had closed is open again; whoever waited for it goes first. Recorded with the identity, where a
+ * replica that starts looks for it.
+ */
+export function openLocalKinds(decision: Decision): void {
+  const { localKindsFrom, identity, leases, revision } = decision.state;
+  if (localKindsFrom === null || localKindsFrom > decision.now || identity === null) return;
+  decision.relyOnPast(localKindsFrom);
+  decision.emit({
+    kind: 'database_identified',
+    identity,
+    lostHistory: false,
+    why: 'Credentials of the lost time are dead: kinds that are validated locally are open again.',
+    continuesFrom: { revision, hash: '' },
+    localKindsFrom: null,
+  });
+  if (decision.state.waitingLeases === 0) return;
+  const waiting = [...leases.values()].filter((lease) => lease.state === 'waiting');
+  grantWaiters(decision, waiting.flatMap(locksOfLease));
 }
 
 function freedBy(decision: Decision, leases: readonly Lease[]): Lock[] {

@@ -1,7 +1,8 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
 import { cycleText, heldCycle } from '../deadlock.js';
+import type { ExpandedEntry } from '../entry.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, type LeaseEntry, leaseEntry, queueEnd } from '../lease.js';
+import { isFreeByTime, isPast, type Lease, type LeaseEntry, leaseEntry, queueEnd, underLockDelay } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
@@ -62,9 +63,23 @@ function observedRefusals(
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
     const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
-    if (!isFree(decision, locksOf([entry], rules), asker, queue)) refused.set(index, 'held');
+    const locks = locksOf([entry], rules);
+    if (!isFree(decision, locks, asker, queue))
+      refused.set(index, isDelayedOnly(decision, locks, asker, queue) ? 'lock_delay' : 'held');
+    else if (isClosed(decision, entry)) refused.set(index, 'lock_delay');
   });
   return refused;
+}
+
+/** Whether an entry of a local kind cannot be had yet, because credentials of a lost history may still be accepted (P3). */
+function isClosed(decision: Decision, entry: ExpandedEntry): boolean {
+  return decision.state.localKindsFrom !== null && entry.validation === 'local' && entry.access !== 'read';
+}
+
+/** The first enforced entry that is closed in this way; undefined: none is. */
+export function closedEntry(decision: Decision, entries: readonly ExpandedEntry[]): ExpandedEntry | undefined {
+  if (decision.state.localKindsFrom === null) return undefined;
+  return entries.find((entry) => entry.mode === 'enforce' && isClosed(decision, entry));
 }
 
 /** The locks that can refuse: those of entries in `enforce` mode. */
@@ -167,6 +182,7 @@ function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   const notBefore = expanded.writeSet.notBefore ?? 0;
   if (notBefore > now)
     return notBefore < place.waitsUntil ? [] : refuseWaiting(decision, waiting, notYet(notBefore, now));
+  if (closedEntry(decision, expanded.writeSet.entries) !== undefined) return [];
   const locks = enforcedLocks(expanded.writeSet);
   const own = ownHolder(decision.state, locks, asker, now);
   if (own !== null) return refuseWaiting(decision, waiting, alreadyHeld(own, expanded.writeSet));
@@ -198,7 +214,7 @@ export function refuseDeadlocked(decision: Decision, { runId }: Run): Lock[] {
   return freed;
 }
 
-/** Expired leases, of the run itself too, that a grant would be made over. */
+/** Expired leases and lock delays, of the run itself too, that a grant would be made over. */
 export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost: number): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
@@ -225,7 +241,10 @@ export function overInTheWay(decision: Decision, locks: readonly Lock[], asker: 
   return over;
 }
 
-/** No live lease of another run, and nobody conflicting ahead, save those who wait for the asker's own run. */
+/**
+ * No live lease of another run, nothing of one under lock delay, and nobody conflicting ahead, save those who wait for
+ * the asker's own run.
+ */
 export function isFree(
   decision: Decision,
   locks: readonly Lock[],
@@ -233,7 +252,7 @@ export function isFree(
   queue: Queue = new Queue(decision),
 ): boolean {
   const { state, now } = decision;
-  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isPast(lease, now)) return false;
+  for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isFreeByTime(lease, now)) return false;
   let passed = 0;
   for (const { lease } of waitersAhead(state, locks, asker, queue)) {
     // Many ask behind the same first one: whom that waits for is searched once for all of them.
@@ -244,6 +263,13 @@ export function isFree(
     if (!passes) return false;
     passed += 1;
   }
+  return true;
+}
+
+/** Whether what is not free is kept by lock delays alone. */
+function isDelayedOnly(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): boolean {
+  for (const { lease } of holdersInTheWay(decision.state, locks, asker)) if (!underLockDelay(lease)) return false;
+  for (const _ of waitersAhead(decision.state, locks, asker, queue)) return false;
   return true;
 }
 

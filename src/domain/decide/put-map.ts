@@ -2,7 +2,7 @@ import type { ExpandedEntry } from '../entry.js';
 import { Fault } from '../fault.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease } from '../lease.js';
-import { endsAt, isPast } from '../lease.js';
+import { endsAt, holdsLocks, isFreeByTime, underLockDelay } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
 import type { Micros } from '../time.js';
@@ -46,8 +46,8 @@ export interface PutMapDecision {
 }
 
 /**
- * PutConflictMap: against the version it was read at. Every live and waiting lease is expanded anew in
- * the same append; locks are only ever added. Pairs now in conflict are handled as the admin said.
+ * PutConflictMap: against the version it was read at. Every live and waiting lease, and what is under lock delay, is
+ * expanded anew in the same append; locks are only ever added. Pairs now in conflict are handled as the admin said.
  */
 export function decidePutMap(decision: Decision, command: PutMapCommand): PutMapDecision {
   const current = decision.state.mapVersion;
@@ -108,8 +108,8 @@ interface Change extends Reexpanded {
 function reexpandAll(decision: Decision, reexpansion: Reexpansion): Change[] {
   const changes: Change[] = [];
   for (const lease of decision.state.leases.values()) {
-    if (lease.state === 'ended') continue;
-    if (isPast(lease, decision.now)) {
+    if (lease.state === 'ended' && !underLockDelay(lease)) continue;
+    if (isFreeByTime(lease, decision.now)) {
       decision.relyOnPast(endsAt(lease));
       continue;
     }
@@ -158,7 +158,7 @@ function meetsWhileObserving(
   return !isFree(decision, locks, { runId: lease.runId, order: 0, leaseId: lease.leaseId });
 }
 
-/** Active leases of other runs that each changed lease now meets. */
+/** Leases of other runs that each changed lease now meets; two of which both have ended do each other no harm. */
 function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<string, Set<string>> {
   const conflicts = new Map<string, Set<string>>();
   let pairs = 0;
@@ -170,10 +170,11 @@ function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<str
   };
   for (const change of changes) {
     const lease = decision.state.leases.get(change.lease.leaseId);
-    if (change.next === null || lease?.state !== 'active') continue;
+    if (change.next === null || lease === undefined || !holdsLocks(lease)) continue;
     const asker: Asker = { runId: lease.runId, order: 0, leaseId: lease.leaseId };
     for (const other of holdersInTheWay(decision.state, locksOfLease(lease), asker)) {
-      if (isPast(other.lease, decision.now)) continue;
+      if (isFreeByTime(other.lease, decision.now)) continue;
+      if (underLockDelay(lease) && underLockDelay(other.lease)) continue;
       note(lease.leaseId, other.lease.leaseId);
       note(other.lease.leaseId, lease.leaseId);
     }
@@ -182,7 +183,11 @@ function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<str
 }
 
 function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
-  const grantedAt = (leaseId: string): Micros => decision.state.leases.get(leaseId)?.grantedAt ?? 0;
+  // What has ended cannot be ended again: it counts as the older one.
+  const grantedAt = (leaseId: string): Micros => {
+    const lease = decision.state.leases.get(leaseId);
+    return lease === undefined || underLockDelay(lease) ? 0 : (lease.grantedAt ?? 0);
+  };
   const newer = new Set<string>();
   const oldestFirst = [...conflicts.keys()].sort((a, b) => grantedAt(a) - grantedAt(b));
   for (const leaseId of oldestFirst) {

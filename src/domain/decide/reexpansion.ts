@@ -1,6 +1,12 @@
-import { type ConflictMap, type ExpandedWriteSet, expandLeniently, expandWriteSet } from '../conflict-map/index.js';
+import {
+  type ConflictMap,
+  type ExpandedWriteSet,
+  expandLeniently,
+  expandWriteSet,
+  ruleLocksOf,
+} from '../conflict-map/index.js';
 import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
-import { type Lease, type LeaseEntry, leaseEntry } from '../lease.js';
+import { type Lease, type LeaseEntry, leaseEntry, staysLocked } from '../lease.js';
 import type { Refusal } from '../refusal.js';
 import type { Bounds } from './decision.js';
 
@@ -17,14 +23,14 @@ export interface Reexpanded {
 }
 
 /**
- * Live and waiting leases by a new map. What a lease comes to depends on its entries, its request and its
- * run's contract, which live on unchanged through renewals: so it is remembered by them, and most of the
- * work can be done ahead of the append, in pieces, while checks and grants go on.
+ * Live and waiting leases, and what is under lock delay, by a new map. What a lease comes to depends on its state,
+ * entries and request and on its run's contract, which live on unchanged through renewals: so it is remembered by them,
+ * and most of the work can be done ahead of the append, in pieces, while checks and grants go on.
  */
 export class Reexpansion {
   private readonly known = new WeakMap<
     Lease['entries'],
-    { readonly leaseId: string; readonly request: Lease['request']; readonly reexpanded: Reexpanded | null }
+    Pick<Lease, 'leaseId' | 'state' | 'request'> & { readonly reexpanded: Reexpanded | null }
   >();
 
   constructor(private readonly map: ConflictMap) {}
@@ -32,11 +38,13 @@ export class Reexpansion {
   /** How the map changes the lease; null: not at all. */
   of(lease: Lease, allowed: readonly Allowance[], bounds: Bounds): Reexpanded | null {
     const known = this.known.get(lease.entries);
-    if (known?.leaseId === lease.leaseId && known.request === lease.request) return known.reexpanded;
+    const { leaseId, state, request } = lease;
+    // The state too: one that ended since keeps its entries, and nothing may be added to it.
+    if (known?.leaseId === leaseId && known.state === state && known.request === request) return known.reexpanded;
     const { writeSet, refusal } = expandLive(this.map, lease, allowed, bounds);
     const next = writeSet === null ? null : union(lease, writeSet);
     const reexpanded = next === null && refusal === null ? null : { next, noLongerGranted: refusal?.message ?? '' };
-    this.known.set(lease.entries, { leaseId: lease.leaseId, request: lease.request, reexpanded });
+    this.known.set(lease.entries, { leaseId, state, request, reexpanded });
     return reexpanded;
   }
 }
@@ -50,10 +58,20 @@ function expandLive(
   lease: Lease,
   allowed: readonly Allowance[],
   bounds: Bounds,
-): { writeSet: ExpandedWriteSet | null; refusal: Refusal | null } {
+): { writeSet: Expanded | null; refusal: Refusal | null } {
+  if (lease.state === 'ended') return { writeSet: expandDelayed(map, lease), refusal: null };
   if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, bounds.maxLocks);
   const expanded = expandWriteSet(map, lease.request, allowed, bounds);
   return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
+}
+
+type Expanded = Pick<ExpandedWriteSet, 'entries' | 'ruleLocks'>;
+
+/** Nothing can be added to what has ended; but what is still accepted of it may meet more than before. */
+function expandDelayed(map: ConflictMap, { entries }: Lease): Expanded {
+  const kept = (index: number): boolean => staysLocked(entries[index] as LeaseEntry);
+  const ruleLocks = ruleLocksOf(map, entries, Number.POSITIVE_INFINITY);
+  return { entries, ruleLocks: ruleLocks.filter((lock) => kept(lock.entry)) };
 }
 
 /** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
@@ -65,15 +83,18 @@ function askedFor(lease: Lease): WriteSetRequest {
 const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
 
 /**
- * The lease's entries and what the new map adds. A kept entry never loses strictness, and keeps its
- * token unless it excludes from now on the optimistic writers that had later ones (P2).
+ * The lease's entries and what the new map adds. A kept entry never loses strictness, is local once it was, and keeps
+ * its token unless it excludes from now on the optimistic writers that had later ones (P2).
  */
-function union(lease: Lease, writeSet: ExpandedWriteSet): Reexpanded['next'] {
+function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
   const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
   const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
   const kept = lease.entries.map((entry) => {
     const now = expanded.get(identity(entry));
-    return now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
+    const stricter = now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
+    return now?.validation === 'local' && entry.validation !== 'local'
+      ? { ...stricter, validation: now.validation }
+      : stricter;
   });
   const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
   const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];

@@ -1,6 +1,6 @@
 import { Fault } from '../fault.js';
 import { runScope } from '../key-binding.js';
-import { type EndReason, isPast, type Lease } from '../lease.js';
+import { type EndReason, effectiveAt, isPast, type Lease } from '../lease.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { endLeases, endPastLeases } from './ending.js';
@@ -18,6 +18,7 @@ export interface ReleaseCommand {
 export interface ReleaseDecision {
   readonly outcome: 'released' | 'already_ended' | 'nothing_held';
   readonly endReason: EndReason | null;
+  /** When the end is in force everywhere: with entries of local kinds, at the end of their lock delay (P3). */
   readonly effectiveAt: Micros;
 }
 
@@ -64,11 +65,11 @@ function releaseOne(decision: Decision, lease: Lease, requestIds: readonly strin
   if (lease.state === 'ended') return alreadyEnded(lease);
   const endReason: EndReason = lease.state === 'waiting' ? 'withdrawn' : 'released';
   endLeases(decision, [lease], endReason, '', requestIds);
-  return { outcome: 'released', endReason, effectiveAt: decision.lease(lease.leaseId)?.endedAt ?? decision.now };
+  return { outcome: 'released', endReason, effectiveAt: effectiveAt(decision.lease(lease.leaseId) ?? lease) };
 }
 
 function alreadyEnded(lease: Lease): ReleaseDecision {
-  return { outcome: 'already_ended', endReason: lease.endReason, effectiveAt: lease.endedAt ?? 0 };
+  return { outcome: 'already_ended', endReason: lease.endReason, effectiveAt: effectiveAt(lease) };
 }
 
 export interface RevokeCommand {
@@ -87,5 +88,5 @@ export function decideRevoke(
   if (lease.state === 'active' && isPast(lease, decision.now)) endPastLeases(decision, [lease]);
   else if (lease.state !== 'ended') endLeases(decision, [lease], 'revoked', command.reason, command.requestIds);
   const after = decision.lease(command.leaseId) ?? lease;
-  return { effectiveAt: after.endedAt ?? decision.now, endReason: after.endReason ?? 'revoked' };
+  return { effectiveAt: effectiveAt(after), endReason: after.endReason ?? 'revoked' };
 }

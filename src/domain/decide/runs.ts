@@ -2,8 +2,9 @@ import { beyondAllowances, type Ceiling } from '../ceiling.js';
 import type { Allowance } from '../entry.js';
 import { Fault, invalidArgument, type Violation } from '../fault.js';
 import { principalScope, runScope } from '../key-binding.js';
+import { effectiveAt } from '../lease.js';
 import { hasEnded, type Run } from '../run.js';
-import { descendantsOf, liveLeasesOf } from '../state.js';
+import { delayedLeases, descendantsOf, liveLeasesOf } from '../state.js';
 import { type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
 import { changeRunStates, type RunChange } from './ending.js';
@@ -145,16 +146,20 @@ export interface UpdateRunStateCommand {
   readonly requestIds: readonly string[];
 }
 
-/** UpdateRunState: what the run says of itself; an end ends all that it holds. */
-export function decideUpdateRunState(decision: Decision, command: UpdateRunStateCommand): void {
+/** UpdateRunState: what the run says of itself; an end ends all that it holds, and says when that is in force. */
+export function decideUpdateRunState(
+  decision: Decision,
+  command: UpdateRunStateCommand,
+): { effectiveAt: Micros | null } {
   const run = command.asOperator ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
   const scope = runScope(run.runId);
+  const ends = command.state === 'finished' || command.state === 'failed';
   const binding = decision.key(scope, command.idempotencyKey);
   if (binding !== undefined) {
     if (binding.use !== 'update_run_state' || binding.fingerprint !== command.fingerprint)
       throw keyReused(command.idempotencyKey);
-    return;
+    return { effectiveAt: ends ? inForce(decision, run.endedAt ?? decision.now, [run.runId]) : null };
   }
   if (hasEnded(run) || run.state === 'stopping') {
     throw new Fault(
@@ -193,10 +198,28 @@ export function decideUpdateRunState(decision: Decision, command: UpdateRunState
     { runId: run.runId, requestIds: command.requestIds },
   );
   const { state, reason } = command;
-  const ends = state === 'finished' || state === 'failed';
   const children = ends ? [childrenEnd(decision, [run], `The parent run has ${state}.`)] : [];
   const change: RunChange = { runs: [run], state, reason, endReason: ends ? 'run_ended' : null };
   changeRunStates(decision, [...children, change], command.requestIds);
+  return { effectiveAt: ends ? inForce(decision, decision.now, [run.runId]) : null };
+}
+
+/**
+ * When the end of runs, and of the runs below them, is in force everywhere: at once, but what they held of local kinds
+ * after its lock delay (P3).
+ */
+function inForce(decision: Decision, endedAt: Micros, runIds: Iterable<string>): Micros {
+  const ended = new Set(runIds);
+  let latest = endedAt;
+  let open = [...delayedLeases(decision.state)].map((lease) => ({ runId: lease.runId, until: effectiveAt(lease) }));
+  while (open.length > 0) {
+    for (const { runId, until } of open) if (ended.has(runId)) latest = Math.max(latest, until);
+    const above = open.filter(({ until }) => until > latest);
+    decision.needRuns(above.map(({ runId }) => runId));
+    open = above.map(({ runId, until }) => ({ runId: decision.run(runId)?.parentRunId ?? '', until }));
+    open = open.filter(({ runId }) => runId !== '');
+  }
+  return latest;
 }
 
 export interface StopRunCommand {
@@ -212,9 +235,8 @@ export function decideStopRun(decision: Decision, command: StopRunCommand): { ef
   const run =
     command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
-  if (hasEnded(run)) return { effectiveAt: run.endedAt ?? decision.now };
-  stop(decision, [run], command.reason, command.requestIds);
-  return { effectiveAt: decision.now };
+  if (!hasEnded(run)) stop(decision, [run], command.reason, command.requestIds);
+  return { effectiveAt: inForce(decision, run.endedAt ?? decision.now, [run.runId]) };
 }
 
 function stop(decision: Decision, runs: readonly Run[], reason: string, requestIds: readonly string[]): void {
@@ -254,7 +276,7 @@ export function decideStopRuns(
       throw keyReused(command.idempotencyKey);
     const runIds = [...(binding.stopped ?? [])];
     decision.needRuns(runIds);
-    return { runIds, effectiveAt: binding.boundAt };
+    return { runIds, effectiveAt: inForce(decision, binding.boundAt, runIds) };
   }
   const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
   const runIds = matching.map((run) => run.runId);
@@ -275,7 +297,7 @@ export function decideStopRuns(
     { requestIds: command.requestIds },
   );
   stop(decision, matching, command.reason, command.requestIds);
-  return { runIds, effectiveAt: decision.now };
+  return { runIds, effectiveAt: inForce(decision, decision.now, runIds) };
 }
 
 function matches(decision: Decision, run: Run, command: StopRunsCommand): boolean {

@@ -1,29 +1,31 @@
 import { startOf } from '../conflict-map/index.js';
 import type { DatabaseIdentity, DenialCount } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
-import { isPast, type Lease, queueEnd } from '../lease.js';
+import { isPast, type Lease, queueEnd, underLockDelay } from '../lease.js';
+import { credentialsDeadBy, WRITTEN_WITHIN } from '../lock-delay.js';
 import { hasEnded, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
-import { enterState } from './ending.js';
+import { enterState, openLocalKinds } from './ending.js';
 import { grantWaiters, lookAgain } from './granting.js';
 
-/** Most leases and runs that one sweep ends by their time; the rest follow in the next one. */
+/** Most leases, lock delays and runs that one sweep ends by their time; the rest follow in the next one. */
 export const SWEEP_LIMIT = 500;
 
 /**
- * Turns what time has already decided into events: expired leases, waits that are over, places nobody
- * came back for, resource sets whose start has come, runs whose authority has ended. Expiry is true at reads before this runs.
+ * Turns what time has already decided into events: expired leases, lock delays and waits that are over, places nobody
+ * came back for, resource sets whose start has come, what lost history closed, runs whose authority has ended. Expiry is
+ * true at reads before this runs.
  */
 export function decideSweep(decision: Decision): { more: boolean } {
   const { state, now } = decision;
   const past: Lease[] = [];
   const begun: Lease[] = [];
   for (const lease of state.leases.values()) {
-    if (lease.state === 'ended') continue;
-    const isOver = lease.state === 'active' ? isPast(lease, now) : lease.waiting && queueEnd(lease.waiting, now);
+    if (lease.state === 'ended' && !underLockDelay(lease)) continue;
+    const isOver = lease.waiting === null ? isPast(lease, now) : queueEnd(lease.waiting, now) !== null;
     const start = lease.state === 'waiting' ? startOf(state.map, lease.request) : 0;
     if (isOver) past.push(lease);
     else if (start > 0 && start <= now) begun.push(lease);
@@ -35,6 +37,7 @@ export function decideSweep(decision: Decision): { more: boolean } {
   const held = enterState(decision, runs.expired, 'expired', why, 'run_ended');
   for (const lease of held) endOne(decision, lease, 'run_ended', why);
   grantWaiters(decision, [...past, ...held].flatMap(locksOfLease));
+  openLocalKinds(decision);
   lookAgain(decision, begun);
   return { more: past.length >= SWEEP_LIMIT || runs.more };
 }
@@ -123,7 +126,13 @@ export interface IdentifyCommand {
   readonly continuesFrom: { readonly revision: number; readonly hash: string };
 }
 
-/** Records which database this is; lost history ends every lease and blocks every run (P2). */
+/**
+ * Records which database this is; lost history ends every lease and blocks every run (P2). With the history, grants of
+ * local kinds may be lost that a target still accepts: nobody is granted any before their credentials are dead (P3).
+ */
 export function decideIdentify(decision: Decision, command: IdentifyCommand): void {
-  decision.emit({ kind: 'database_identified', ...command });
+  const { now, bounds, state } = decision;
+  if (command.lostHistory) decision.relyOnFuture(now + WRITTEN_WITHIN);
+  const localKindsFrom = command.lostHistory ? credentialsDeadBy(now, bounds) : state.localKindsFrom;
+  decision.emit({ kind: 'database_identified', ...command, localKindsFrom });
 }

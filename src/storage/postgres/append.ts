@@ -104,13 +104,13 @@ leases AS (
   INSERT INTO writ.lease AS old (namespace, lease_id, run_id, state, generation, requested_ttl_us, ttl_us, max_ttl_us,
     created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
     claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us,
-    end_refusal, credentials_until_us)
+    end_refusal, credentials_until_us, lock_delay_until_us, lock_delayed)
   SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
     state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
     created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
     progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
     waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
-    ended_at_us bigint, end_refusal text, credentials_until_us bigint)
+    ended_at_us bigint, end_refusal text, credentials_until_us bigint, lock_delay_until_us bigint, lock_delayed boolean)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
@@ -122,7 +122,8 @@ leases AS (
     waits_until_us = excluded.waits_until_us, attached_until_us = excluded.attached_until_us,
     attachment = excluded.attachment, attached = excluded.attached, end_reason = excluded.end_reason,
     ended_at_us = excluded.ended_at_us, end_refusal = excluded.end_refusal,
-    credentials_until_us = excluded.credentials_until_us
+    credentials_until_us = excluded.credentials_until_us, lock_delay_until_us = excluded.lock_delay_until_us,
+    lock_delayed = excluded.lock_delayed
 )`,
   writeSets: `
 write_sets AS (

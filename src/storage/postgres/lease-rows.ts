@@ -1,5 +1,12 @@
 import type { Access, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../../domain/entry.js';
-import type { EndReason, Lease, LeaseEntry, LeaseState, Waiting } from '../../domain/lease.js';
+import {
+  type EndReason,
+  type Lease,
+  type LeaseEntry,
+  type LeaseState,
+  underLockDelay,
+  type Waiting,
+} from '../../domain/lease.js';
 import type { EndRefusal } from '../../domain/refusal.js';
 import { sharedActions } from '../../domain/shared-actions.js';
 import type { Micros } from '../../domain/time.js';
@@ -39,6 +46,8 @@ export interface LeaseRow {
   /** JSON. */
   readonly end_refusal: string | null;
   readonly credentials_until_us: Micros | null;
+  readonly lock_delay_until_us: Micros | null;
+  readonly lock_delayed: boolean;
   /** Null with all that follow: the write set is missing. */
   readonly idempotency_key: string | null;
   readonly purpose: string | null;
@@ -75,6 +84,8 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
     ended_at_us: lease.endedAt,
     end_refusal: lease.endRefusal === null ? null : JSON.stringify(lease.endRefusal),
     credentials_until_us: lease.credentialsUntil,
+    lock_delay_until_us: lease.lockDelay?.until ?? null,
+    lock_delayed: underLockDelay(lease),
   };
 }
 
@@ -121,6 +132,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     endReason: row.end_reason,
     endedAt: row.ended_at_us,
     endRefusal: row.end_refusal === null ? null : (JSON.parse(row.end_refusal) as EndRefusal),
+    lockDelay: row.lock_delay_until_us === null ? null : { until: row.lock_delay_until_us, over: !row.lock_delayed },
   };
 }
 
@@ -153,6 +165,7 @@ type PackedEntry = readonly [
   observedVersion?: string | null,
   observe?: 0 | 1,
   observedRefusal?: string | null,
+  local?: 0 | 1,
 ];
 type PackedEntries = readonly [actions: readonly (readonly string[])[], ...entries: PackedEntry[]];
 type PackedRequestedEntry = readonly [
@@ -178,7 +191,7 @@ function trimmed(values: unknown[], defaults: readonly unknown[]): unknown[] {
   return values;
 }
 
-const ENTRY_DEFAULTS = [0, '', '', null, 0, null] as const;
+const ENTRY_DEFAULTS = [0, '', '', null, 0, null, 0] as const;
 
 function packEntries(entries: readonly LeaseEntry[]): unknown[] {
   const lists: (readonly string[])[] = [];
@@ -211,6 +224,7 @@ function packEntry(entry: LeaseEntry, actions: number): unknown[] {
       entry.observedVersion,
       entry.mode === 'observe' ? 1 : 0,
       entry.observedRefusal,
+      entry.validation === 'local' ? 1 : 0,
     ],
     ENTRY_DEFAULTS,
   );
@@ -230,6 +244,7 @@ function unpackEntry(packed: PackedEntry, actions: readonly string[]): LeaseEntr
     exclusive: packed[5] === 1,
     impliedBy: packed[6] ?? '',
     mode: packed[9] === 1 ? 'observe' : 'enforce',
+    validation: packed[11] === 1 ? 'local' : 'introspect',
     resolver: packed[7] ?? '',
     observedVersion: packed[8] ?? null,
     token: packed[4],

@@ -1,4 +1,4 @@
-import type { DatabaseIdentity, EventFilter, EventRecord } from '../store.js';
+import type { DatabaseIdentity, EventFilter, EventRecord, Recorded } from '../store.js';
 import type { Session } from './connections.js';
 import { type EventRow, eventFromRow } from './rows.js';
 import { type SqlValue, statement } from './statement.js';
@@ -46,10 +46,13 @@ SELECT e.body FROM writ.event AS e
 WHERE e.namespace = $namespace AND e.kind = 'database_identified' ORDER BY e.revision DESC LIMIT 1`,
 );
 
-export async function readRecordedIdentity(session: Session, namespace: string): Promise<DatabaseIdentity | null> {
+export async function readRecorded(session: Session, namespace: string): Promise<Recorded | null> {
   const [row] = await session.query<{ body: string }>(READ_IDENTITY, { namespace });
   if (row === undefined) return null;
-  const { identity } = JSON.parse(row.body) as { identity?: Partial<DatabaseIdentity> };
+  const { identity, localKindsFrom = null } = JSON.parse(row.body) as {
+    identity?: Partial<DatabaseIdentity>;
+    localKindsFrom?: number | null;
+  };
   const { systemIdentifier, timeline, databaseOid, eventTableOid, postmasterStart } = identity ?? {};
   if (
     typeof systemIdentifier !== 'string' ||
@@ -60,7 +63,8 @@ export async function readRecordedIdentity(session: Session, namespace: string):
   ) {
     throw new TypeError(`the recorded identity of ${namespace} cannot be read`);
   }
-  return { systemIdentifier, timeline, databaseOid, eventTableOid, postmasterStart };
+  const known = { systemIdentifier, timeline, databaseOid, eventTableOid, postmasterStart };
+  return { identity: known, localKindsFrom };
 }
 
 /**

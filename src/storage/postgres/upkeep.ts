@@ -36,9 +36,9 @@ export async function heartbeat(session: Session, replicaId: string, first: bool
 
 /**
  * One bounded portion, the longest ended first. SKIP LOCKED: two replicas that purge at once share the work instead of
- * waiting for each other. A run with a lease that has not ended stays, whatever its own row says. Keys that belong to no
- * run go by their age. Ids are handed on as arrays: an index is then the only way to look them up, while a join could be
- * planned as a scan of everything that the namespace has.
+ * waiting for each other. A run with a lease that has not ended, or is under lock delay, stays, whatever its own row
+ * says. Keys that belong to no run go by their age. Ids are handed on as arrays: an index is then the only way to look
+ * them up, while a join could be planned as a scan of everything that the namespace has.
  */
 const PURGE = statement(
   'purge',
@@ -47,7 +47,7 @@ WITH gone AS MATERIALIZED (
   SELECT r.run_id FROM writ.run AS r
   WHERE r.namespace = $namespace AND r.ended_at_us < $before_us::bigint
     AND NOT EXISTS (SELECT FROM writ.lease AS l
-      WHERE l.namespace = r.namespace AND l.run_id = r.run_id AND l.state <> 'ended')
+      WHERE l.namespace = r.namespace AND l.run_id = r.run_id AND (l.state <> 'ended' OR l.lock_delayed))
   ORDER BY r.ended_at_us LIMIT $limit::bigint FOR UPDATE SKIP LOCKED
 ), leases AS (
   DELETE FROM writ.lease AS l

@@ -1,8 +1,9 @@
 import type { WriteSetRequest } from '../../domain/entry.js';
 import type * as wire from '../../gen/writ/v1/conflict_map_service.js';
+import { Validation } from '../../gen/writ/v1/types.js';
 import type { AffectedLease, Explanation, LocatedProblem, TaskPair } from '../../services/api.js';
 import type { MapVersion, UnmatchedResource } from '../../storage/store.js';
-import { RequestReader, toTimestamp } from './convert.js';
+import { RequestReader, toTimestamp, VALIDATION_TO_WIRE } from './convert.js';
 import type { Call, CallHandler } from './handler.js';
 import { fromWriteSet } from './lease-service.js';
 import { type RefusalViews, toLeaseEntry } from './views.js';
@@ -78,7 +79,14 @@ function questions(handler: CallHandler, views: RefusalViews): Questions {
     }),
     resolveResource: handler.unary('ConflictMapService/ResolveResource', async (api, call, request) => {
       const found = await api.resolveResource(call.within(request.namespace), { resource: request.resource });
-      return { resource: found.resource, kind: found.kind, alias: found.alias, actions: found.actions.slice() };
+      const { resource, kind, alias, actions, validation } = found;
+      return {
+        resource,
+        kind,
+        alias,
+        actions: actions.slice(),
+        validation: validation === null ? Validation.VALIDATION_UNSPECIFIED : VALIDATION_TO_WIRE[validation],
+      };
     }),
     getTaskMatrix: handler.unary('ConflictMapService/GetTaskMatrix', async (api, call, request) => {
       const pairs = await api.getTaskMatrix(call.within(request.namespace), { document: request.document });

@@ -1,4 +1,4 @@
-import type { Access, Scope } from '../../domain/entry.js';
+import type { Access, Scope, Validation } from '../../domain/entry.js';
 import { invalidArgument, type Violation } from '../../domain/fault.js';
 import type { FenceReason } from '../../domain/fence.js';
 import type { EndReason, LeaseState } from '../../domain/lease.js';
@@ -54,6 +54,11 @@ export const ACCESS_TO_WIRE: Readonly<Record<Access, types.Access>> = {
 export const SCOPE_TO_WIRE: Readonly<Record<Scope, types.Scope>> = {
   exact: types.Scope.SCOPE_EXACT,
   subtree: types.Scope.SCOPE_SUBTREE,
+};
+
+export const VALIDATION_TO_WIRE: Readonly<Record<Validation, types.Validation>> = {
+  introspect: types.Validation.VALIDATION_INTROSPECT,
+  local: types.Validation.VALIDATION_LOCAL,
 };
 
 export const LEASE_STATE_TO_WIRE: Readonly<Record<LeaseState, types.LeaseState>> = {

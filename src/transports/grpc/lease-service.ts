@@ -57,7 +57,8 @@ export function leaseService(handler: CallHandler, views: RefusalViews): wire.Le
       const states = reader.leaseStates(request.states, 'states');
       const page = reader.page(request.page, 'page');
       reader.done();
-      const input = { runId: request.runId, resource: request.resource, states, page };
+      const { runId, resource, lockDelayed } = request;
+      const input = { runId, resource, states, lockDelayed, page };
       const { value, revision, now } = await api.listLeases(call.within(request.namespace), input);
       const leases = value.items.map((lease) => toLease(lease, now));
       return { leases, nextPageToken: value.nextToken, logRevision: BigInt(revision) };

@@ -1,6 +1,6 @@
 import type * as wire from '../../gen/writ/v1/run_service.js';
 import type { At, CreateRunInput, RunView } from '../../services/api.js';
-import { RequestReader, toTimestamp } from './convert.js';
+import { RequestReader, toOptionalTimestamp, toTimestamp } from './convert.js';
 import type { CallHandler } from './handler.js';
 import { toRun } from './views.js';
 
@@ -26,9 +26,13 @@ export function runService(handler: CallHandler): wire.RunServiceServer {
       const state = reader.runState(request.state, 'state');
       reader.done();
       const { runId, reason, idempotencyKey } = request;
-      return toRunAnswer(
-        await api.updateRunState(call.within(request.namespace), { runId, state, reason, idempotencyKey }),
-      );
+      const input = { runId, state, reason, idempotencyKey };
+      const { value, revision } = await api.updateRunState(call.within(request.namespace), input);
+      return {
+        run: toRun(value.run),
+        logRevision: BigInt(revision),
+        effectiveAt: toOptionalTimestamp(value.effectiveAt),
+      };
     }),
     stopRun: handler.unary('RunService/StopRun', async (api, call, request) => {
       const input = { runId: request.runId, reason: request.reason };

@@ -20,6 +20,7 @@ import {
   toOptionalDuration,
   toOptionalTimestamp,
   toTimestamp,
+  VALIDATION_TO_WIRE,
 } from './convert.js';
 
 /** Names a lease, or a run, to those who may not know which it is; the same id always by the same name. */
@@ -47,6 +48,7 @@ export function toLease(lease: Lease, now: Micros): types.Lease {
     endedAt: toOptionalTimestamp(lease.endedAt),
     purpose: lease.purpose,
     progressWindow: toOptionalDuration(lease.progressWindow),
+    lockDelayUntil: toOptionalTimestamp(lease.lockDelay?.until ?? null),
   };
 }
 
@@ -76,6 +78,7 @@ export function toLeaseEntry(entry: ExpandedEntry, token = 0, observedRefusal: s
     exclusive: entry.exclusive,
     observedRefusal: observedRefusal ?? undefined,
     observedVersion: entry.observedVersion ?? undefined,
+    validation: VALIDATION_TO_WIRE[entry.validation],
   };
 }
 
@@ -170,6 +173,7 @@ export class RefusalViews {
       runId: full ? blocker.runId : '',
       leaseId: full ? blocker.leaseId : '',
       purpose: full ? blocker.purpose : '',
+      lockDelayUntil: toOptionalTimestamp(blocker.lockDelayUntil),
     };
   }
 }

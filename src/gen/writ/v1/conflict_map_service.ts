@@ -20,7 +20,15 @@ import {
 } from "@grpc/grpc-js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import { TaskCall } from "./lease_service.js";
-import { LeaseEntry, PageRequest, Refusal, WriteSetEntry } from "./types.js";
+import {
+  LeaseEntry,
+  PageRequest,
+  Refusal,
+  Validation,
+  validationFromJSON,
+  validationToJSON,
+  WriteSetEntry,
+} from "./types.js";
 
 /** What to do with pairs of live leases that a new map puts in conflict. */
 export enum OnLiveConflict {
@@ -303,6 +311,8 @@ export interface ResolveResourceResponse {
   alias: string;
   /** Actions of the kind. */
   actions: string[];
+  /** How targets of the kind learn of the end of a lease. Unset: no kind matches. */
+  validation: Validation;
 }
 
 /** Asks for the matrix of tasks. */
@@ -2673,7 +2683,7 @@ export const ResolveResourceRequest: MessageFns<ResolveResourceRequest, "writ.v1
 };
 
 function createBaseResolveResourceResponse(): ResolveResourceResponse {
-  return { resource: "", kind: "", alias: "", actions: [] };
+  return { resource: "", kind: "", alias: "", actions: [], validation: 0 };
 }
 
 export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.v1.ResolveResourceResponse"> = {
@@ -2691,6 +2701,9 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     }
     for (const v of message.actions) {
       writer.uint32(34).string(v!);
+    }
+    if (message.validation !== 0) {
+      writer.uint32(40).int32(message.validation);
     }
     return writer;
   },
@@ -2740,6 +2753,14 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
             message.actions.push(reader.string());
             continue;
           }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.validation = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2758,6 +2779,7 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
       kind: isSet(object.kind) ? globalThis.String(object.kind) : "",
       alias: isSet(object.alias) ? globalThis.String(object.alias) : "",
       actions: globalThis.Array.isArray(object?.actions) ? object.actions.map((e: any) => globalThis.String(e)) : [],
+      validation: isSet(object.validation) ? validationFromJSON(object.validation) : 0,
     };
   },
 
@@ -2775,6 +2797,9 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     if (message.actions?.length) {
       obj.actions = message.actions;
     }
+    if (message.validation !== 0) {
+      obj.validation = validationToJSON(message.validation);
+    }
     return obj;
   },
 
@@ -2787,6 +2812,7 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     message.kind = object.kind ?? "";
     message.alias = object.alias ?? "";
     message.actions = object.actions?.map((e) => e) || [];
+    message.validation = object.validation ?? 0;
     return message;
   },
 };

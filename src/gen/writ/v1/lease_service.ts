@@ -258,7 +258,10 @@ export interface ReleaseLeaseResponse {
   outcome: ReleaseOutcome;
   /** How the lease ended. */
   endReason: EndReason;
-  /** From this database time no check allows the token. */
+  /**
+   * From this database time the end is in force everywhere. No check allows the token from the moment that the call
+   * returns. With entries of LOCAL kinds this is the end of their lock delay, and in the future.
+   */
   effectiveAt?:
     | Timestamp
     | undefined;
@@ -292,7 +295,7 @@ export interface OpenWrite {
 
 /** The answer to RevokeLease. */
 export interface RevokeLeaseResponse {
-  /** From this database time no check allows the token. */
+  /** From this database time the end is in force everywhere, as in ReleaseLeaseResponse. */
   effectiveAt?:
     | Timestamp
     | undefined;
@@ -333,7 +336,11 @@ export interface ListLeasesRequest {
   /** Only these states. Empty: WAITING and ACTIVE. */
   states: LeaseState[];
   /** The page wanted. */
-  page?: PageRequest | undefined;
+  page?:
+    | PageRequest
+    | undefined;
+  /** Also leases that have ended and are under lock delay, whatever `states` says. */
+  lockDelayed: boolean;
 }
 
 /** A page of leases. */
@@ -393,8 +400,8 @@ export interface FindBlockersResponse {
   /** The resource's path. */
   resource: string;
   /**
-   * Whom a run would meet that wanted the resource alone, with everything below it: holders by
-   * resource, then the queue in its order; at most 256.
+   * Whom a run would meet that wanted the resource alone, with everything below it: holders and
+   * what is under lock delay by resource, then the queue in its order; at most 256.
    */
   blockers: Blocker[];
   /** True: there are more than are told. */
@@ -2529,7 +2536,7 @@ export const GetLeaseResponse: MessageFns<GetLeaseResponse, "writ.v1.GetLeaseRes
 };
 
 function createBaseListLeasesRequest(): ListLeasesRequest {
-  return { namespace: "", runId: "", resource: "", states: [], page: undefined };
+  return { namespace: "", runId: "", resource: "", states: [], page: undefined, lockDelayed: false };
 }
 
 export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLeasesRequest"> = {
@@ -2554,6 +2561,9 @@ export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLease
     }
     if (message.page !== undefined) {
       PageRequest.encode(message.page, writer.uint32(42).fork()).join();
+    }
+    if (message.lockDelayed !== false) {
+      writer.uint32(48).bool(message.lockDelayed);
     }
     return writer;
   },
@@ -2621,6 +2631,14 @@ export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLease
             message.page = PageRequest.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.lockDelayed = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2644,6 +2662,11 @@ export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLease
       resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
       states: globalThis.Array.isArray(object?.states) ? object.states.map((e: any) => leaseStateFromJSON(e)) : [],
       page: isSet(object.page) ? PageRequest.fromJSON(object.page) : undefined,
+      lockDelayed: isSet(object.lockDelayed)
+        ? globalThis.Boolean(object.lockDelayed)
+        : isSet(object.lock_delayed)
+        ? globalThis.Boolean(object.lock_delayed)
+        : false,
     };
   },
 
@@ -2664,6 +2687,9 @@ export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLease
     if (message.page !== undefined) {
       obj.page = PageRequest.toJSON(message.page);
     }
+    if (message.lockDelayed !== false) {
+      obj.lockDelayed = message.lockDelayed;
+    }
     return obj;
   },
 
@@ -2679,6 +2705,7 @@ export const ListLeasesRequest: MessageFns<ListLeasesRequest, "writ.v1.ListLease
     message.page = (object.page !== undefined && object.page !== null)
       ? PageRequest.fromPartial(object.page)
       : undefined;
+    message.lockDelayed = object.lockDelayed ?? false;
     return message;
   },
 };
@@ -3364,7 +3391,10 @@ export const LeaseServiceService = {
     responseSerialize: (value: RenewLeasesResponse): Buffer => Buffer.from(RenewLeasesResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): RenewLeasesResponse => RenewLeasesResponse.decode(value),
   },
-  /** Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token. Role: runner. */
+  /**
+   * Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token; `effective_at` says when
+   * targets that do not ask refuse it too. Role: runner.
+   */
   releaseLease: {
     path: "/writ.v1.LeaseService/ReleaseLease" as const,
     requestStream: false as const,
@@ -3377,7 +3407,7 @@ export const LeaseServiceService = {
   },
   /**
    * Ends anybody's lease or waiting request. Idempotent. When it returns, no check allows the
-   * token. Roles: operator, admin.
+   * token; `effective_at` says when targets that do not ask refuse it too. Roles: operator, admin.
    */
   revokeLease: {
     path: "/writ.v1.LeaseService/RevokeLease" as const,
@@ -3451,11 +3481,14 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
   acquireWriteSet: handleUnaryCall<AcquireWriteSetRequest, AcquireWriteSetResponse>;
   /** Extends leases of one run; each is decided for itself. Role: runner. */
   renewLeases: handleUnaryCall<RenewLeasesRequest, RenewLeasesResponse>;
-  /** Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token. Role: runner. */
+  /**
+   * Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token; `effective_at` says when
+   * targets that do not ask refuse it too. Role: runner.
+   */
   releaseLease: handleUnaryCall<ReleaseLeaseRequest, ReleaseLeaseResponse>;
   /**
    * Ends anybody's lease or waiting request. Idempotent. When it returns, no check allows the
-   * token. Roles: operator, admin.
+   * token; `effective_at` says when targets that do not ask refuse it too. Roles: operator, admin.
    */
   revokeLease: handleUnaryCall<RevokeLeaseRequest, RevokeLeaseResponse>;
   /** Reads one lease. Runners see leases of their own runs. Roles: runner, operator, admin, auditor. */
@@ -3514,7 +3547,10 @@ export interface LeaseServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RenewLeasesResponse) => void,
   ): ClientUnaryCall;
-  /** Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token. Role: runner. */
+  /**
+   * Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token; `effective_at` says when
+   * targets that do not ask refuse it too. Role: runner.
+   */
   releaseLease(
     request: ReleaseLeaseRequest,
     callback: (error: ServiceError | null, response: ReleaseLeaseResponse) => void,
@@ -3532,7 +3568,7 @@ export interface LeaseServiceClient extends Client {
   ): ClientUnaryCall;
   /**
    * Ends anybody's lease or waiting request. Idempotent. When it returns, no check allows the
-   * token. Roles: operator, admin.
+   * token; `effective_at` says when targets that do not ask refuse it too. Roles: operator, admin.
    */
   revokeLease(
     request: RevokeLeaseRequest,

@@ -272,6 +272,11 @@ export interface UpdateRunStateResponse {
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /**
+   * When the state ends the run: from this database time that is in force everywhere, as in StopRunResponse. Absent
+   * for other states.
+   */
+  effectiveAt?: Timestamp | undefined;
 }
 
 /** Stops a run. */
@@ -286,7 +291,11 @@ export interface StopRunRequest {
 
 /** The answer to StopRun. */
 export interface StopRunResponse {
-  /** From this database time no check allows any token of the run. */
+  /**
+   * From this database time the end is in force everywhere. No check allows any token of the run from the moment that
+   * the call returns. Where the run held entries of LOCAL kinds this is the end of the last lock delay, and in the
+   * future.
+   */
   effectiveAt?:
     | Timestamp
     | undefined;
@@ -321,7 +330,7 @@ export interface StopRunsResponse {
    * were purged since are left out.
    */
   runs: Run[];
-  /** From this database time no check allows any of their tokens. */
+  /** From this database time the end of all of them is in force everywhere, as in StopRunResponse. */
   effectiveAt?:
     | Timestamp
     | undefined;
@@ -1769,7 +1778,7 @@ export const UpdateRunStateRequest: MessageFns<UpdateRunStateRequest, "writ.v1.U
 };
 
 function createBaseUpdateRunStateResponse(): UpdateRunStateResponse {
-  return { run: undefined, logRevision: 0n };
+  return { run: undefined, logRevision: 0n, effectiveAt: undefined };
 }
 
 export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1.UpdateRunStateResponse"> = {
@@ -1784,6 +1793,9 @@ export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(16).uint64(message.logRevision);
+    }
+    if (message.effectiveAt !== undefined) {
+      Timestamp.encode(message.effectiveAt, writer.uint32(26).fork()).join();
     }
     return writer;
   },
@@ -1817,6 +1829,14 @@ export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1837,6 +1857,11 @@ export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      effectiveAt: isSet(object.effectiveAt)
+        ? fromJsonTimestamp(object.effectiveAt)
+        : isSet(object.effective_at)
+        ? fromJsonTimestamp(object.effective_at)
+        : undefined,
     };
   },
 
@@ -1847,6 +1872,9 @@ export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
+    }
+    if (message.effectiveAt !== undefined) {
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
     }
     return obj;
   },
@@ -1860,6 +1888,9 @@ export const UpdateRunStateResponse: MessageFns<UpdateRunStateResponse, "writ.v1
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
     return message;
   },
 };

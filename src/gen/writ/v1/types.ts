@@ -97,6 +97,48 @@ export function scopeToJSON(object: Scope): string {
   }
 }
 
+/** How targets of a kind learn of the end of a lease. */
+export enum Validation {
+  /** VALIDATION_UNSPECIFIED - In an answer: no kind of the conflict map matches. */
+  VALIDATION_UNSPECIFIED = 0,
+  /** VALIDATION_INTROSPECT - They ask the coordinator before each protected write: an end is in force at once. */
+  VALIDATION_INTROSPECT = 1,
+  /**
+   * VALIDATION_LOCAL - They verify the run's credential by themselves and do not ask. After an early end the resource is granted to no
+   * other run before the last credential is dead (lock delay).
+   */
+  VALIDATION_LOCAL = 2,
+}
+
+export function validationFromJSON(object: any): Validation {
+  switch (object) {
+    case 0:
+    case "VALIDATION_UNSPECIFIED":
+      return Validation.VALIDATION_UNSPECIFIED;
+    case 1:
+    case "VALIDATION_INTROSPECT":
+      return Validation.VALIDATION_INTROSPECT;
+    case 2:
+    case "VALIDATION_LOCAL":
+      return Validation.VALIDATION_LOCAL;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum Validation");
+  }
+}
+
+export function validationToJSON(object: Validation): string {
+  switch (object) {
+    case Validation.VALIDATION_UNSPECIFIED:
+      return "VALIDATION_UNSPECIFIED";
+    case Validation.VALIDATION_INTROSPECT:
+      return "VALIDATION_INTROSPECT";
+    case Validation.VALIDATION_LOCAL:
+      return "VALIDATION_LOCAL";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum Validation");
+  }
+}
+
 /** Where a lease is in its life. */
 export enum LeaseState {
   /** LEASE_STATE_UNSPECIFIED - Never sent. */
@@ -279,8 +321,8 @@ export enum RefusalKind {
   /** REFUSAL_KIND_DEADLOCK - Waiting would close a cycle of runs that wait for each other. */
   REFUSAL_KIND_DEADLOCK = 4,
   /**
-   * REFUSAL_KIND_LOCK_DELAY - The resource cannot be had before a time: that of `retry_after`. Now: the start time of a named
-   * resource set.
+   * REFUSAL_KIND_LOCK_DELAY - The resource cannot be had before a time: that of `retry_after`. Either the start time of a named resource set; or
+   * another run's lease on a LOCAL kind ended early, and its credentials may still be accepted.
    */
   REFUSAL_KIND_LOCK_DELAY = 5,
   /** REFUSAL_KIND_IN_DOUBT - A write to the resource has an unknown outcome that must be settled first. */
@@ -491,7 +533,11 @@ export interface LeaseEntry {
     | string
     | undefined;
   /** As given in the request. Absent: none was given. */
-  observedVersion?: string | undefined;
+  observedVersion?:
+    | string
+    | undefined;
+  /** What was granted as LOCAL stays so, whatever the map says later. */
+  validation: Validation;
 }
 
 /** What a run holds on a write set. */
@@ -537,7 +583,14 @@ export interface Lease {
    * The progress marker must change within this long, else the lease ends as NO_PROGRESS. Absent:
    * no window applies.
    */
-  progressWindow?: Duration | undefined;
+  progressWindow?:
+    | Duration
+    | undefined;
+  /**
+   * It ended early, and what it held of LOCAL kinds is granted to no other run before this database time. Kept after
+   * that. Absent: no delay was needed.
+   */
+  lockDelayUntil?: Timestamp | undefined;
 }
 
 /** Something that stands in the way of a request. */
@@ -550,7 +603,7 @@ export interface Blocker {
   access: Access;
   /** How much of it the blocker holds. */
   scope: Scope;
-  /** When the blocker ends unless renewed. Absent for a waiting request. */
+  /** When the blocker ends unless renewed. Absent for a waiting request, and for a lease that has ended. */
   expiresAt?:
     | Timestamp
     | undefined;
@@ -571,6 +624,11 @@ export interface Blocker {
   leaseId: string;
   /** Operators and auditors only: what the blocking run says it is doing. Empty for others. */
   purpose: string;
+  /**
+   * The blocker has ended, and what it held of LOCAL kinds is granted to no other run before this database time.
+   * Absent: it holds the resource, or waits for it.
+   */
+  lockDelayUntil?: Timestamp | undefined;
 }
 
 /** What to do about a refusal. */
@@ -818,6 +876,7 @@ function createBaseLeaseEntry(): LeaseEntry {
     exclusive: false,
     observedRefusal: undefined,
     observedVersion: undefined,
+    validation: 0,
   };
 }
 
@@ -854,6 +913,9 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     }
     if (message.observedVersion !== undefined) {
       writer.uint32(74).string(message.observedVersion);
+    }
+    if (message.validation !== 0) {
+      writer.uint32(80).int32(message.validation);
     }
     return writer;
   },
@@ -943,6 +1005,14 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
             message.observedVersion = reader.string();
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.validation = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -982,6 +1052,7 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
         : isSet(object.observed_version)
         ? globalThis.String(object.observed_version)
         : undefined,
+      validation: isSet(object.validation) ? validationFromJSON(object.validation) : 0,
     };
   },
 
@@ -1014,6 +1085,9 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     if (message.observedVersion !== undefined) {
       obj.observedVersion = message.observedVersion;
     }
+    if (message.validation !== 0) {
+      obj.validation = validationToJSON(message.validation);
+    }
     return obj;
   },
 
@@ -1033,6 +1107,7 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     message.exclusive = object.exclusive ?? false;
     message.observedRefusal = object.observedRefusal ?? undefined;
     message.observedVersion = object.observedVersion ?? undefined;
+    message.validation = object.validation ?? 0;
     return message;
   },
 };
@@ -1052,6 +1127,7 @@ function createBaseLease(): Lease {
     endedAt: undefined,
     purpose: "",
     progressWindow: undefined,
+    lockDelayUntil: undefined,
   };
 }
 
@@ -1097,6 +1173,9 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     }
     if (message.progressWindow !== undefined) {
       Duration.encode(message.progressWindow, writer.uint32(106).fork()).join();
+    }
+    if (message.lockDelayUntil !== undefined) {
+      Timestamp.encode(message.lockDelayUntil, writer.uint32(114).fork()).join();
     }
     return writer;
   },
@@ -1218,6 +1297,14 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
             message.progressWindow = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.lockDelayUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1281,6 +1368,11 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
         : isSet(object.progress_window)
         ? Duration.fromJSON(object.progress_window)
         : undefined,
+      lockDelayUntil: isSet(object.lockDelayUntil)
+        ? fromJsonTimestamp(object.lockDelayUntil)
+        : isSet(object.lock_delay_until)
+        ? fromJsonTimestamp(object.lock_delay_until)
+        : undefined,
     };
   },
 
@@ -1325,6 +1417,9 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     if (message.progressWindow !== undefined) {
       obj.progressWindow = Duration.toJSON(message.progressWindow);
     }
+    if (message.lockDelayUntil !== undefined) {
+      obj.lockDelayUntil = fromTimestamp(message.lockDelayUntil).toISOString();
+    }
     return obj;
   },
 
@@ -1358,6 +1453,9 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     message.progressWindow = (object.progressWindow !== undefined && object.progressWindow !== null)
       ? Duration.fromPartial(object.progressWindow)
       : undefined;
+    message.lockDelayUntil = (object.lockDelayUntil !== undefined && object.lockDelayUntil !== null)
+      ? Timestamp.fromPartial(object.lockDelayUntil)
+      : undefined;
     return message;
   },
 };
@@ -1376,6 +1474,7 @@ function createBaseBlocker(): Blocker {
     runId: "",
     leaseId: "",
     purpose: "",
+    lockDelayUntil: undefined,
   };
 }
 
@@ -1418,6 +1517,9 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     }
     if (message.purpose !== "") {
       writer.uint32(98).string(message.purpose);
+    }
+    if (message.lockDelayUntil !== undefined) {
+      Timestamp.encode(message.lockDelayUntil, writer.uint32(106).fork()).join();
     }
     return writer;
   },
@@ -1531,6 +1633,14 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
             message.purpose = reader.string();
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.lockDelayUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1577,6 +1687,11 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
         ? globalThis.String(object.lease_id)
         : "",
       purpose: isSet(object.purpose) ? globalThis.String(object.purpose) : "",
+      lockDelayUntil: isSet(object.lockDelayUntil)
+        ? fromJsonTimestamp(object.lockDelayUntil)
+        : isSet(object.lock_delay_until)
+        ? fromJsonTimestamp(object.lock_delay_until)
+        : undefined,
     };
   },
 
@@ -1618,6 +1733,9 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     if (message.purpose !== "") {
       obj.purpose = message.purpose;
     }
+    if (message.lockDelayUntil !== undefined) {
+      obj.lockDelayUntil = fromTimestamp(message.lockDelayUntil).toISOString();
+    }
     return obj;
   },
 
@@ -1640,6 +1758,9 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     message.runId = object.runId ?? "";
     message.leaseId = object.leaseId ?? "";
     message.purpose = object.purpose ?? "";
+    message.lockDelayUntil = (object.lockDelayUntil !== undefined && object.lockDelayUntil !== null)
+      ? Timestamp.fromPartial(object.lockDelayUntil)
+      : undefined;
     return message;
   },
 };
