@@ -1,4 +1,5 @@
 import { type ConflictMap, kindsOf } from './conflict-map/index.js';
+import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from './credential-times.js';
 import type { Scope } from './entry.js';
 import type { FenceReason } from './fence.js';
 import type { Lease, LeaseEntry } from './lease.js';
@@ -9,11 +10,6 @@ import { type Micros, SECOND } from './time.js';
  * what may be written there, and is dead before its lease can be (P10). Signing and reading them is done elsewhere; here
  * is what they may say and when they count.
  */
-
-/** The longest life of a credential. */
-export const CREDENTIAL_LIFE: Micros = 60 * SECOND;
-/** How long past its end a verifier may still take one, as its clock is not the issuer's. */
-export const CREDENTIAL_TOLERANCE: Micros = 5 * SECOND;
 
 /** The key that a presenter must prove to have: a client certificate (RFC 8705) or a DPoP key (RFC 9449). */
 export interface Confirmation {

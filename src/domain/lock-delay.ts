@@ -1,4 +1,4 @@
-import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from './credential.js';
+import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from './credential-times.js';
 import { type LeaseEntry, type LeaseState, staysLocked } from './lease.js';
 import { type Micros, SECOND } from './time.js';
 

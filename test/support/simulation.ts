@@ -1,13 +1,8 @@
 import { checkFence } from '../../src/domain/check-fence.js';
 import type { ConflictMapDocument, DocumentKind } from '../../src/domain/conflict-map/document.js';
 import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
-import {
-  CREDENTIAL_LIFE,
-  CREDENTIAL_TOLERANCE,
-  credentialReason,
-  type NewCredential,
-  type Revocation,
-} from '../../src/domain/credential.js';
+import { credentialReason, type NewCredential, type Revocation } from '../../src/domain/credential.js';
+import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from '../../src/domain/credential-times.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
 import {
   type Bounds,

@@ -5,13 +5,12 @@ import type { ConflictMapDocument } from '../../src/domain/conflict-map/document
 import { observes, resolveResource } from '../../src/domain/conflict-map/index.js';
 import {
   type Confirmation,
-  CREDENTIAL_LIFE,
-  CREDENTIAL_TOLERANCE,
   credentialReason,
   type NewCredential,
   type PresentedCredential,
   scopeFor,
 } from '../../src/domain/credential.js';
+import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from '../../src/domain/credential-times.js';
 import { decideIssueCredentials, type IssueDecision } from '../../src/domain/decide/issue-credentials.js';
 import { decideRevokeCredentials, MAX_REVOCATIONS } from '../../src/domain/decide/revoke-credentials.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';

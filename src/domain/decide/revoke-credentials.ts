@@ -1,4 +1,5 @@
-import { CREDENTIAL_LIFE, type RevokedSubject } from '../credential.js';
+import type { RevokedSubject } from '../credential.js';
+import { CREDENTIAL_LIFE } from '../credential-times.js';
 import { Fault } from '../fault.js';
 import type { State } from '../state.js';
 import type { Micros } from '../time.js';
