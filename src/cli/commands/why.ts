@@ -10,6 +10,8 @@ import { momentText, several } from '../show.js';
 
 const ID = /^[0-9a-f]{32}$/;
 const MAX_EVENTS = 200;
+/** One request has one lease; more have it only where a caller gave several the same id. */
+const MAX_FOLLOWED = 16;
 
 /** Events that name the lease, or the place in the queue, which a request got. */
 const ASKED = ['lease_queued', 'lease_granted'];
@@ -30,7 +32,8 @@ export function registerWhy(program: Command, cli: Cli): void {
         MAX_EVENTS,
       );
     const byRequest = await search({ requestId: id });
-    const leaseIds = [...new Set(byRequest.filter(({ kind }) => ASKED.includes(kind)).map(({ leaseId }) => leaseId))];
+    const named = byRequest.filter(({ kind }) => ASKED.includes(kind)).map(({ leaseId }) => leaseId);
+    const leaseIds = [...new Set(named)].slice(0, MAX_FOLLOWED);
     const followed: Event[] = [];
     for (const leaseId of leaseIds) followed.push(...(await search({ leaseId, kinds: FATE })));
     let events = inOrder([...byRequest, ...followed]);
@@ -45,7 +48,7 @@ export function registerWhy(program: Command, cli: Cli): void {
       () => {
         for (const event of events) showEvent(out, event);
         for (const leaseId of leaseIds) out.line(fateOf(leaseId, events));
-        if (events.length === MAX_EVENTS) out.note(`Only the first ${MAX_EVENTS} events are shown.`);
+        if (events.length >= MAX_EVENTS) out.note(`Only the first ${events.length} events are shown.`);
       },
     );
     return EXIT.ok;
