@@ -137,8 +137,14 @@ class ComposedCoordinator implements Coordinator {
       {
         name: 'ports',
         start: async () => {
-          this.http = await this.#httpServer.listen(host, httpPort, this.#tls);
-          this.grpc = await this.#grpcServer.listen(host, grpcPort, this.#tls);
+          // Both, so that one start names every port that is taken.
+          const [http, grpc] = await Promise.allSettled([
+            this.#httpServer.listen(host, httpPort, this.#tls),
+            this.#grpcServer.listen(host, grpcPort, this.#tls),
+          ]);
+          if (http.status === 'rejected' && grpc.status === 'rejected') throw bothOf(http.reason, grpc.reason);
+          this.http = settled(http);
+          this.grpc = settled(grpc);
         },
         stop: async (withinMs) => {
           await Promise.all([this.#grpcServer.drain(withinMs), this.#httpServer.stop(withinMs)]);
@@ -272,6 +278,16 @@ function stopOnSignal(coordinator: Coordinator, log: Logger): Promise<readonly s
       coordinator.stop().then(resolve, reject);
     });
   });
+}
+
+function settled<T>(result: PromiseSettledResult<T>): T {
+  if (result.status === 'rejected') throw result.reason;
+  return result.value;
+}
+
+function bothOf(one: unknown, other: unknown): unknown {
+  if (!(one instanceof StartError && other instanceof StartError)) return one;
+  return new StartError(one.exitCode, `${one.message} And it ${other.message}`, one);
 }
 
 function readyLine(config: Config, coordinator: Coordinator): Record<string, string> {

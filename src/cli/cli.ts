@@ -211,7 +211,7 @@ function describe(error: unknown, endpoint: string): Report {
     code,
     reason,
     message,
-    hint: HINTS[code] ?? '',
+    hint: HINTS_BY_REASON[reason] ?? HINTS[code] ?? '',
     violations,
     metadata,
     requestId,
@@ -241,6 +241,11 @@ const HINTS: Partial<Record<WritError['code'], string>> = {
   DEADLINE_EXCEEDED: NOBODY_THERE,
   UNAUTHENTICATED:
     'Is it the token of this coordinator? --token-file, WRIT_TOKEN or WRIT_DATA_DIR says which is taken.',
+};
+
+const HINTS_BY_REASON: Readonly<Record<string, string>> = {
+  LIVE_CONFLICT:
+    '`writ map preview FILE` says all that the map would hit; --on-live-conflict refuse|revoke_newer|keep_until_end says what to do with such pairs.',
 };
 
 /** Help and version are no errors; everything else that commander finds is a wrong command line. */

@@ -8,7 +8,7 @@ export const EXIT = {
   failure: 1,
   /** The command line, a file or a request is wrong as it stands. */
   usage: 2,
-  /** A typed refusal: held, outside the contract, another version, … */
+  /** A typed refusal: held, outside the contract, another version, …; `map explain`: it cannot be told. */
   refused: 3,
   /** `check`: the write may not be accepted. */
   denied: 4,

@@ -14,7 +14,7 @@ import {
   RefusalKind,
   Scope,
 } from '../gen/writ/v1/types.js';
-import type { Cell, Output } from './output.js';
+import { type Cell, clean, type Output } from './output.js';
 
 /** An enum value in lower case without its prefix: `LEASE_STATE_ACTIVE` is `active`. */
 function word(names: Readonly<Record<number, string>>, prefix: string, value: number): string {
@@ -111,9 +111,13 @@ export function showEntries(out: Output, entries: readonly LeaseEntry[]): void {
     ]),
   );
   for (const entry of entries) {
-    if (entry.observedRefusal !== undefined)
-      out.line(`${entry.resource} is only observed; enforced, the answer would be: ${entry.observedRefusal}`);
+    if (entry.observedRefusal !== undefined) out.line(observedText(entry.resource, entry.observedRefusal));
   }
+}
+
+/** What a kind in observe mode would have refused. */
+export function observedText(resource: string, refusal: string): string {
+  return `${clean(resource)} is only observed; enforced, the answer would be: ${clean(refusal)}`;
 }
 
 /** Who holds what, until when, by which rule, and what to do. */
@@ -133,11 +137,20 @@ export function showRefusal(
   const retryAfter = durationMs(refusal.retryAfter);
   if (retryAfter !== undefined) say(`  free at the earliest in ${lasting(retryAfter)}`);
   if (refusal.resolution !== undefined) {
-    const { action, who, retryable } = refusal.resolution;
-    say(
-      `  what to do: ${action}${who === '' ? '' : ` (${who})`}${retryable ? ' The same request can succeed later.' : ''}`,
-    );
+    const { retryable } = refusal.resolution;
+    say(`  what to do: ${whatToDo(refusal)}${retryable ? ' The same request can succeed later.' : ''}`);
   }
+}
+
+/** The API words it for all clients; here waiting is an option, and who decides about a stuck holder is nobody who waits. */
+function whatToDo({ kind, resolution, grantable }: Refusal): string {
+  const { action = '', who = '' } = resolution ?? {};
+  if (kind === RefusalKind.REFUSAL_KIND_HELD) {
+    const part = grantable.length === 0 ? '' : ', or ask for the part that could be granted now';
+    const decides = who === '' || who === 'runner' ? 'an operator' : who;
+    return `wait for it (--wait 5m), or ask again later${part}. If the holder is stuck, ${decides} decides.`;
+  }
+  return `${action.replace('(set wait)', '(--wait)')}${who === '' ? '' : ` (${who})`}`;
 }
 
 /** One sentence about what stands in the way. */

@@ -107,7 +107,8 @@ export function encodeBody(body: EventBody): string {
   return canonicalJson(rest);
 }
 
-const KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
+/** Every kind of event that the log can hold. */
+export const EVENT_KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'namespace_created',
   'database_identified',
   'conflict_map_put',
@@ -138,7 +139,7 @@ export class UnknownEvent extends Error {
 
 /** The event of a stored record. */
 export function decodeEvent(record: EventRecord): DomainEvent {
-  if (!KINDS.has(record.kind) || record.bodyVersion !== BODY_VERSION) {
+  if (!EVENT_KINDS.has(record.kind) || record.bodyVersion !== BODY_VERSION) {
     throw new UnknownEvent(
       `revision ${record.revision} of ${record.namespace} is of kind ${record.kind} version ${record.bodyVersion}, which this version of Writ cannot read; upgrade this replica`,
     );

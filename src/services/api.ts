@@ -146,6 +146,8 @@ export interface FoundBlockers {
   /** Its path. */
   readonly resource: string;
   readonly blockers: readonly Blocker[];
+  /** Leases among them of the caller's own runs, which it may know. */
+  readonly own: ReadonlySet<string>;
   readonly more: boolean;
   readonly rules: readonly RuleAbout[];
 }

@@ -72,7 +72,11 @@ function checkInput(input: CreateRunInput, now: Micros): void {
 
 function checkAllowance(checks: FieldChecks, field: string, allowance: Allowance): void {
   const parsed = parsePattern(allowance.pattern);
-  if (!parsed.ok) checks.reject(`${field}.pattern`, parsed.reason);
+  if (!parsed.ok)
+    checks.reject(
+      `${field}.pattern`,
+      `${parsed.reason}; a contract takes patterns of paths, no aliases of the conflict map`,
+    );
   const { actions } = allowance;
   if (actions.length > 32) checks.reject(`${field}.actions`, 'must be at most 32');
   actions.forEach((action, index) => {

@@ -24,6 +24,9 @@ export async function findBlockers(
     const resolved = resolveResource(map, input.resource);
     if (!resolved.ok) throw invalidArgument([{ field: 'resource', description: resolved.reason }]);
     const { resource } = resolved;
-    return { resource, ...findOn(view, resource, MAX_BLOCKERS), rules: rulesAbout(map, resource) };
+    const found = findOn(view, resource, MAX_BLOCKERS);
+    const mine = (runId: string): boolean => view.state.runs.get(runId)?.principal === context.principal.name;
+    const own = new Set(found.blockers.filter(({ runId }) => mine(runId)).map(({ leaseId }) => leaseId));
+    return { resource, ...found, own, rules: rulesAbout(map, resource) };
   });
 }

@@ -123,9 +123,18 @@ function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened 
     return bad('header', `The header is for namespace "${namespace}", its checkpoint for "${checkpoint.namespace}".`);
   }
   const wanted = options.afterRevision ?? 0;
-  if (afterRevision !== wanted || afterRevision > checkpoint.revision) {
-    return bad('header', `The export begins after revision ${afterRevision}, not after ${wanted} as it should.`);
+  if (afterRevision !== wanted) {
+    const unless = options.afterRevision === undefined ? ` Give --after ${afterRevision} if you expect that.` : '';
+    return bad(
+      'header',
+      `The export begins after revision ${afterRevision}, not after ${wanted} as it should.${unless}`,
+    );
   }
+  if (afterRevision > checkpoint.revision)
+    return bad(
+      'header',
+      `The export begins after revision ${afterRevision}, beyond its checkpoint at ${checkpoint.revision}.`,
+    );
   try {
     // Only the PEM's own spelling is accepted, so that the header's text is the only text that reads like this.
     const key = normalPublicKey(checkpoint.publicKeyPem);

@@ -17,6 +17,7 @@ const PYTHON = '/usr/bin/python3';
 const SCRIPT = fileURLToPath(new URL('python_verify.py', import.meta.url));
 
 const missing = whatIsMissing();
+if (missing !== '') console.warn(`skipped: PyJWT: ${missing}`);
 
 function whatIsMissing(): string {
   try {

@@ -13,6 +13,7 @@ const SCRIPT = fileURLToPath(new URL('python_client.py', import.meta.url));
 const API_GUIDE = new URL('../../docs/api.md', import.meta.url);
 
 const missing = whatIsMissing();
+if (missing !== '') console.warn(`skipped: a stock Python client: ${missing}`);
 
 function whatIsMissing(): string {
   try {

@@ -72,6 +72,8 @@ test('F2: a replica stopped past an expiry grants, renews and allows nothing on 
   expect(fresh?.entries[0]?.fencingToken).toBeGreaterThan(old.entries[0]?.fencingToken ?? 0n);
 });
 
+if (!existsSync(FAKETIME)) console.warn(`skipped: F12: ${FAKETIME} is missing; on Debian: apt-get install faketime`);
+
 test.skipIf(!existsSync(FAKETIME))(
   'F12: a replica whose clock is an hour ahead or behind decides by the database clock all the same',
   async () => {

@@ -343,6 +343,8 @@ describe('several starts at once', () => {
   });
 });
 
+if (!IS_ROOT) console.warn('skipped: the embedded Postgres as root: these tests run only for root');
+
 describe.skipIf(!IS_ROOT)('as root (skipped for other users)', () => {
   it('runs as another user in a directory that only root can enter, and gives away nothing but pgdata', async () => {
     expect((await stat(scratch)).mode & 0o777).toBe(0o700);
@@ -390,6 +392,11 @@ describe.skipIf(!IS_ROOT)('as root (skipped for other users)', () => {
 
 const asNobody = ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', '--'];
 const nobodyReadsUs = IS_ROOT && spawnSync('setpriv', [...asNobody.slice(1), 'ls', REPOSITORY]).status === 0;
+
+if (!nobodyReadsUs)
+  console.warn(
+    'skipped: the embedded Postgres as an ordinary user: needs root to become one, and a tree open to others',
+  );
 
 describe.skipIf(!nobodyReadsUs)('as an ordinary user (needs root to become one, and a tree open to others)', () => {
   beforeEach(async () => {

@@ -80,6 +80,18 @@ describe('the coordinator', () => {
     other.close();
   });
 
+  it('names both ports when both are taken', async () => {
+    const others = [createServer().listen(0, '127.0.0.1'), createServer().listen(0, '127.0.0.1')] as const;
+    await Promise.all(others.map((other) => once(other, 'listening')));
+    const [grpc, http] = others.map((other) => String((other.address() as AddressInfo).port));
+    const env = { WRIT_GRPC_PORT: grpc ?? '', WRIT_HTTP_PORT: http ?? '' };
+    const error = await startCoordinator(config(env), createLogger('silent')).catch((reason: Error) => reason);
+    expect(error).toMatchObject({ exitCode: 3 });
+    for (const part of [`:${grpc} for gRPC`, `:${http} for HTTP`, 'WRIT_GRPC_PORT', 'WRIT_HTTP_PORT'])
+      expect((error as Error).message).toContain(part);
+    for (const other of others) other.close();
+  });
+
   it('can be stopped at any moment of its start', async () => {
     for (const delay of [0, 30, 200]) {
       const coordinator = createCoordinator(config(), createLogger('silent'));

@@ -95,7 +95,7 @@ describe('words', () => {
       blockers: [blocker],
       grantable: [{ resource: 'dns/staging' }],
       retryAfter: { seconds: 90n, nanos: 0 },
-      resolution: { action: 'Wait.', who: 'runner', retryable: true },
+      resolution: { action: 'Wait.', who: 'release-owner', retryable: true },
     });
     const text = written((out) => showRefusal(out, refusal));
     for (const part of [
@@ -103,11 +103,17 @@ describe('words', () => {
       'another run (ref-1)',
       'could be granted now: dns/staging',
       'in 1 min 30 s',
-      'what to do: Wait. (runner)',
+      'what to do: wait for it (--wait 5m), or ask again later, or ask for the part that could be granted now. If the holder is stuck, release-owner decides.',
       'can succeed later',
     ]) {
       expect(text).toContain(part);
     }
+    const whole = { ...refusal, grantable: [], resolution: { action: 'Wait.', who: 'runner', retryable: true } };
+    expect(written((out) => showRefusal(out, whole))).toContain(
+      'what to do: wait for it (--wait 5m), or ask again later. If the holder is stuck, an operator decides.',
+    );
+    const ended = { ...whole, kind: RefusalKind.REFUSAL_KIND_ENDED };
+    expect(written((out) => showRefusal(out, ended))).toContain('what to do: Wait. (runner)');
   });
 });
 

@@ -3,6 +3,7 @@ import { rename, rm } from 'node:fs/promises';
 import { finished } from 'node:stream/promises';
 import type { Command } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
+import { EVENT_KINDS } from '../../engine/event-codec.js';
 import { GetCheckpointResponse, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
 import type { Checkpoint } from '../../services/api.js';
 import { isSigned } from '../../services/kept-checkpoint.js';
@@ -46,7 +47,9 @@ function registerExport(audit: Command, cli: Cli): void {
       () => ({ file: output, events, revision: String(revision), keyId }),
       () => {
         out.line(`${counted(events, 'event')}, up to revision ${revision}, written to ${output}.`);
-        out.line(`Signed by key ${keyId}. Verify it with: writ audit verify ${output}`);
+        out.line(
+          `Signed by key ${keyId}. Verify it with: writ audit verify ${after === 0 ? '' : `--after ${after} `}${output}`,
+        );
       },
     );
     return EXIT.ok;
@@ -234,6 +237,10 @@ function registerEvents(audit: Command, cli: Cli): void {
     .option('--newest', 'newest first')
     .option('--limit <count>', 'at most so many', wholeNumber(1), 50);
   action<EventsOptions>(events, cli, async ({ out, options, client }) => {
+    for (const kind of options.kind ?? []) {
+      if (!EVENT_KINDS.has(kind))
+        throw new CliError(EXIT.usage, `There is no kind ${kind}; there are ${[...EVENT_KINDS].join(', ')}.`);
+    }
     const writ = await client('auditor');
     const filter = {
       runId: options.run ?? '',

@@ -20,6 +20,7 @@ import { expiryWarning, loadTls } from '../../platform/server-tls.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
+import { counted } from '../show.js';
 import { reasonOf } from './migrate.js';
 
 /** What was looked at, and what was found. `skipped`: it does not apply here. */
@@ -162,8 +163,11 @@ async function tokens(config: Config): Promise<Finding> {
   if (config.tokensFile !== null) {
     try {
       const { principals, issuers } = await readPrincipalsFile(config.tokensFile);
-      const more = issuers.length === 0 ? '' : `, ${issuers.length} issuers`;
-      return ok('tokens', `${config.tokensFile}: ${principals.length} entries${more}`);
+      const more = issuers.length === 0 ? '' : `, ${counted(issuers.length, 'issuer')}`;
+      return ok(
+        'tokens',
+        `${config.tokensFile}: ${principals.length} ${principals.length === 1 ? 'entry' : 'entries'}${more}`,
+      );
     } catch (error) {
       return wrong('tokens', reasonOf(error));
     }

@@ -27,7 +27,7 @@ import { ProgressWatch } from '../exec/progress-watch.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { protoJson } from '../proto-json.js';
-import { lasting, showRefusal, waitingText } from '../show.js';
+import { lasting, observedText, showRefusal, waitingText } from '../show.js';
 import { authorityEnd } from './run.js';
 
 interface ExecOptions extends WriteSetFlags {
@@ -173,6 +173,8 @@ async function underLease(
   } catch (error) {
     return notGranted(error, out, requestId, interrupts);
   }
+  for (const { resource, observedRefusal } of lease.entries)
+    if (observedRefusal !== undefined) out.note(`writ: ${observedText(resource, observedRefusal)}`);
   const entries = await writeEntriesFile(lease.entries);
   // The command gets the lease, not the runner's own credentials (least privilege).
   const { WRIT_TOKEN: _, ...inherited } = cli.env;

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
+import type { WritClient } from '../../clients/common/connect.js';
 import { toDuration } from '../../clients/common/time.js';
 import { wireEntries } from '../../clients/runner/acquire.js';
 import {
@@ -12,6 +13,7 @@ import {
   ReleaseOutcome,
   RenewLeasesResponse,
   RevokeLeaseResponse,
+  type WaitingPlace,
 } from '../../gen/writ/v1/lease_service.js';
 import { LeaseState } from '../../gen/writ/v1/types.js';
 import {
@@ -23,12 +25,14 @@ import {
   type WriteSetFlags,
 } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
+import { Interrupts } from '../exec/interrupts.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import { protoJson } from '../proto-json.js';
 import {
   endReasonWord,
   inForce,
+  lasting,
   showEntries,
   showLease,
   showLeases,
@@ -57,6 +61,9 @@ interface AcquireOptions extends WriteSetFlags {
 
 /** A coordinator that answers `waiting` at once is not asked in a tight loop. */
 const MIN_ROUND_MS = 100;
+const GIVE_UP_TIMEOUT_MS = 3_000;
+
+type AcquireRequest = ReturnType<typeof requestOf>;
 
 /** What acquire and preview have in common. */
 function requestOf(asked: AskedWriteSet, options: AcquireOptions) {
@@ -92,12 +99,20 @@ function registerAcquire(lease: Command, cli: Cli): void {
     const key = options.key ?? randomUUID();
     const writ = await client('runner');
     const request = { ...requestOf(asked, options), idempotencyKey: key, requestId };
-    let answer = await writ.lease.acquireWriteSet(request, { requestId });
-    // The same key again resumes the same place, until the wait is over.
-    while (answer.outcome?.$case === 'waiting') {
-      out.note(waitingText(answer.outcome.value));
-      await pause(MIN_ROUND_MS);
-      answer = await writ.lease.acquireWriteSet(request, { requestId });
+    const { wait = 0 } = options;
+    // A call that waits answers after some 20 s at the earliest; nobody should look at nothing for so long.
+    if (wait > 0)
+      out.note(`Asking, and waiting up to ${lasting(wait)} for what others hold. Ctrl-C gives the place up.`);
+    const interrupts = new Interrupts();
+    let answer: AcquireWriteSetResponse;
+    try {
+      answer = await untilDecided(writ, request, interrupts.signal, (place) => out.note(waitingText(place)));
+    } catch (error) {
+      if (interrupts.exitCode === undefined) throw error;
+      out.note(await giveUp(writ, options.run, key));
+      return interrupts.exitCode;
+    } finally {
+      interrupts.dispose();
     }
     const { outcome } = answer;
     const machine = () => ({
@@ -115,6 +130,35 @@ function registerAcquire(lease: Command, cli: Cli): void {
     const live = outcome?.$case === 'lease' && outcome.value.state === LeaseState.LEASE_STATE_ACTIVE;
     return live ? EXIT.ok : EXIT.refused;
   });
+}
+
+/** The same key again resumes the same place, until the wait is over. */
+async function untilDecided(
+  writ: WritClient,
+  request: AcquireRequest,
+  signal: AbortSignal,
+  onWaiting: (place: WaitingPlace) => void,
+): Promise<AcquireWriteSetResponse> {
+  for (;;) {
+    const answer = await writ.lease.acquireWriteSet(request, { requestId: request.requestId, signal });
+    if (answer.outcome?.$case !== 'waiting') return answer;
+    onWaiting(answer.outcome.value);
+    await pause(MIN_ROUND_MS, undefined, { signal });
+  }
+}
+
+/** By the key, which also stops an acquire that is still on its way. */
+async function giveUp(writ: WritClient, runId: string, key: string): Promise<string> {
+  const lease = { $case: 'acquireKey' as const, value: key };
+  try {
+    const { outcome } = await writ.lease.releaseLease({ runId, lease }, { timeoutMs: GIVE_UP_TIMEOUT_MS });
+    return outcome === ReleaseOutcome.RELEASE_OUTCOME_RELEASED
+      ? 'Interrupted: what the request held, its place or its lease, is given back.'
+      : 'Interrupted: the request held nothing, and will be granted nothing.';
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    return `Interrupted, and the place could not be given back (${why}). It ends by itself when nobody comes back for it; or: writ lease release --run ${runId} --key ${key}`;
+  }
 }
 
 function registerPreview(lease: Command, cli: Cli): void {

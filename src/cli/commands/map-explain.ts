@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 import { type RequestedResource, wireEntries } from '../../clients/runner/acquire.js';
 import { ExplainConflictResponse } from '../../gen/writ/v1/conflict_map_service.js';
+import { RefusalKind } from '../../gen/writ/v1/types.js';
 import { parameter, ResourceOptions } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
@@ -61,15 +62,14 @@ export function registerExplain(map: Command, cli: Cli): void {
     );
     const document = options.file === undefined ? '' : (await readMapFiles(cli, options.file)).text();
     const answer = await (await client('admin')).conflictMap.explainConflict({ a: sideA, b: sideB, document });
+    const unknown = unanswered(answer);
     out.result(
-      () => protoJson(ExplainConflictResponse, answer),
+      () => ({ ...(protoJson(ExplainConflictResponse, answer) as object), answered: unknown === null }),
       () => {
-        out.line(
-          answer.conflict
-            ? `${out.style('They conflict', 'red')}: two runs cannot hold them at once.`
-            : `${out.style('They do not conflict', 'green')}.`,
-        );
-        if (answer.refusalA !== undefined || answer.refusalB !== undefined) {
+        if (unknown !== null) out.line(`${out.style('It cannot be told', 'yellow')}: ${unknown}`);
+        else if (answer.conflict) out.line(`${out.style('They conflict', 'red')}: two runs cannot hold them at once.`);
+        else out.line(`${out.style('They do not conflict', 'green')}.`);
+        if (unknown === null && (answer.refusalA !== undefined || answer.refusalB !== undefined)) {
           out.line(out.style('But a side would be refused on its own, see below.', 'yellow'));
         }
         for (const step of answer.steps) {
@@ -92,8 +92,23 @@ export function registerExplain(map: Command, cli: Cli): void {
         }
       },
     );
-    return EXIT.ok;
+    return unknown === null ? EXIT.ok : EXIT.refused;
   });
+}
+
+/** Why "no conflict" is no answer: the map does not say what a side is. Null: it is one. */
+function unanswered(answer: ExplainConflictResponse): string | null {
+  if (answer.conflict) return null;
+  const sides = [
+    ['a', answer.refusalA, answer.entriesA],
+    ['b', answer.refusalB, answer.entriesB],
+  ] as const;
+  const unknown = sides.flatMap(([name, refusal, entries]) =>
+    refusal !== undefined && (refusal.kind === RefusalKind.REFUSAL_KIND_UNDESCRIBED || entries.length === 0)
+      ? [`${name}: ${refusal.message}`]
+      : [],
+  );
+  return unknown.length === 0 ? null : unknown.join(' ');
 }
 
 function side(

@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
+import { WritError } from '../../clients/common/errors.js';
 import {
   type AffectedLease,
   GetConflictMapResponse,
@@ -22,6 +23,7 @@ import { protoJson } from '../proto-json.js';
 import { counted, several, when } from '../show.js';
 import { unifiedDiff } from '../text-diff.js';
 import { registerExplain } from './map-explain.js';
+import { livePairs, showLivePairs } from './map-live-pairs.js';
 import { showMatrix } from './map-matrix.js';
 
 const FILE = 'a file, a directory of fragments, or - for standard input';
@@ -160,17 +162,28 @@ function registerPreview(map: Command, cli: Cli): void {
 }
 
 async function previewMap(out: Output, writ: WritClient, files: MapFiles, handling: string): Promise<boolean> {
-  const request = { document: files.text(), onLiveConflict: HANDLING[handling] ?? 0 };
-  const answer = await writ.conflictMap.previewConflictMap(request);
+  const document = files.text();
+  const answer = await writ.conflictMap.previewConflictMap({ document, onLiveConflict: HANDLING[handling] ?? 0 });
+  const pairs = await livePairs(writ, document, answer.affected);
   out.result(
-    () => protoJson(PreviewConflictMapResponse, answer),
+    () => ({ ...(protoJson(PreviewConflictMapResponse, answer) as object), pairs }),
     () => {
       showProblems(out, locally(files, answer.problems));
       showAffected(out, answer.affected, 'would be');
-      out.line(answer.accepted ? out.style('It would be taken.', 'green') : out.style('It would not be taken.', 'red'));
+      showLivePairs(out, pairs);
+      if (answer.accepted) out.line(out.style('It would be taken.', 'green'));
+      else out.line(`${out.style('It would not be taken', 'red')}: ${whyNotTaken(answer, pairs.length)}`);
     },
   );
   return answer.accepted;
+}
+
+function whyNotTaken({ problems }: PreviewConflictMapResponse, pairs: number): string {
+  if (problems.some(({ warning }) => !warning)) return 'it is not valid. Correct the errors above.';
+  return (
+    `it puts ${counted(pairs, 'pair')} of live leases in conflict (LIVE_CONFLICT). It would be once they have ended, ` +
+    'or with --on-live-conflict revoke_newer, which ends the newer of each pair, or keep_until_end, which lets both live.'
+  );
 }
 
 /** Of fragments the coordinator sees one merged text, whose lines are in no file. */
@@ -294,11 +307,15 @@ async function put(
     );
     return;
   }
-  const answer = await writ.conflictMap.putConflictMap({
+  const request = {
     document,
     expectedVersion: expected,
     reason: options.reason ?? '',
     onLiveConflict: HANDLING[options.onLiveConflict] ?? 0,
+  };
+  const answer = await writ.conflictMap.putConflictMap(request).catch(async (error: unknown) => {
+    if (error instanceof WritError && error.reason === 'LIVE_CONFLICT') await namePairs(out, writ, document);
+    throw error;
   });
   out.result(
     () => protoJson(PutConflictMapResponse, answer),
@@ -307,6 +324,17 @@ async function put(
       showAffected(out, answer.affected, 'were');
       out.line(`Version ${answer.version} is in force.`);
     },
+  );
+}
+
+/** The error names some pairs, by the beginnings of their ids; a preview says who they are and where they meet. */
+async function namePairs(out: Output, writ: WritClient, document: string): Promise<void> {
+  const onLiveConflict = OnLiveConflict.ON_LIVE_CONFLICT_REFUSE;
+  const preview = await writ.conflictMap.previewConflictMap({ document, onLiveConflict });
+  const pairs = await livePairs(writ, document, preview.affected);
+  out.result(
+    () => ({ ...(protoJson(PreviewConflictMapResponse, preview) as object), pairs }),
+    () => showLivePairs(out, pairs),
   );
 }
 

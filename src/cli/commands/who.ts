@@ -19,6 +19,9 @@ import { pages } from '../pages.js';
 import { protoJson } from '../proto-json.js';
 import { accessWord, covered, runStateWord, short, when } from '../show.js';
 
+/** Of runs, by their id: what a lease without a purpose of its own is for. */
+type Purposes = ReadonlyMap<string, string>;
+
 export function registerWho(program: Command, cli: Cli): void {
   const who = program
     .command('who')
@@ -56,41 +59,45 @@ export function registerWho(program: Command, cli: Cli): void {
           : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
       );
       if (resolved.validation === Validation.VALIDATION_LOCAL) out.line(LOCAL);
-      out.line();
-      showBlockers(out, found);
+      showBlockers(out, found, new Map(runs.map((run) => [run.runId, run.purpose])));
       showReaders(out, leases, resource);
-      showRules(out, found.rules);
       out.line();
-      if (may.length === 0) return out.line('No live run may ask for it.');
-      out.table(
-        ['MAY ASK', 'STATE', 'PRINCIPAL', 'ACTIONS', 'PURPOSE'],
-        may.map(({ run, actions }) => [
-          run.runId,
-          runStateWord(run.state),
-          run.principal,
-          actions.join(', '),
-          short(run.purpose),
-        ]),
-      );
+      if (may.length === 0) out.line('No live run that you may see may ask for it.');
+      else showMay(out, may);
+      showRules(out, found.rules);
     });
     return EXIT.ok;
   });
 }
 
-/** Holders, what early ends keep from other runs, then the queue. Runners see other runs by a name that tells nothing. */
-function showBlockers(out: Output, { blockers, more }: FindBlockersResponse): void {
+function showMay(out: Output, may: readonly { readonly run: Run; readonly actions: readonly string[] }[]): void {
+  out.table(
+    ['MAY ASK', 'STATE', 'PRINCIPAL', 'ACTIONS', 'PURPOSE'],
+    may.map(({ run, actions }) => [
+      run.runId,
+      runStateWord(run.state),
+      run.principal,
+      actions.join(', '),
+      short(run.purpose),
+    ]),
+  );
+}
+
+/** Holders, what early ends keep from other runs, then the queue. Runners see the runs of others by a name that tells nothing. */
+function showBlockers(out: Output, { blockers, more }: FindBlockersResponse, purposes: Purposes): void {
   const delayed = blockers.filter((blocker) => blocker.lockDelayUntil !== undefined);
   const holders = blockers.filter((blocker) => !blocker.waiting && blocker.lockDelayUntil === undefined);
   const waiters = blockers.filter((blocker) => blocker.waiting);
-  if (holders.length === 0) out.line('Nobody holds it, or anything that excludes it.');
-  showTable(out, 'HOLDS', holders);
-  showTable(out, 'UNDER LOCK DELAY', delayed);
-  showTable(out, 'WAITS FOR', waiters);
+  if (holders.length === 0) out.line('\nNobody holds it, or anything that excludes it.');
+  showTable(out, 'HOLDS', holders, purposes);
+  showTable(out, 'UNDER LOCK DELAY', delayed, purposes);
+  showTable(out, 'WAITS FOR', waiters, purposes);
   if (more) out.line('There are more than are shown.');
 }
 
-function showTable(out: Output, heading: string, blockers: readonly Blocker[]): void {
+function showTable(out: Output, heading: string, blockers: readonly Blocker[], purposes: Purposes): void {
   if (blockers.length === 0) return;
+  out.line();
   out.table(
     [heading, 'ACCESS', 'BY RULE', 'UNTIL', 'RUN', 'LEASE', 'PURPOSE'],
     blockers.map((blocker) => [
@@ -100,7 +107,7 @@ function showTable(out: Output, heading: string, blockers: readonly Blocker[]): 
       when(blocker.expiresAt ?? blocker.lockDelayUntil),
       blocker.runId === '' ? 'another run' : blocker.runId,
       blocker.leaseId === '' ? blocker.blockerRef : blocker.leaseId,
-      short(blocker.purpose),
+      short(blocker.purpose || (purposes.get(blocker.runId) ?? '')),
     ]),
   );
 }
@@ -112,7 +119,9 @@ function showReaders(out: Output, leases: readonly Lease[], resource: string): v
       .filter((entry) => entry.access === Access.ACCESS_READ && meets(entry, resource))
       .map((entry) => [covered(entry.resource, entry.scope), lease.runId, lease.leaseId, short(lease.purpose)]),
   );
-  if (rows.length > 0) out.table(['READS', 'RUN', 'LEASE', 'PURPOSE'], rows);
+  if (rows.length === 0) return;
+  out.line();
+  out.table(['READS', 'RUN', 'LEASE', 'PURPOSE'], rows);
 }
 
 function showRules(out: Output, rules: readonly RuleAbout[]): void {

@@ -1,5 +1,5 @@
 import type { Narrator } from './narrate.js';
-import { gateReason, showFenceProblem } from './problem.js';
+import { gateReason, member, showFenceProblem } from './problem.js';
 import type { Stage } from './stage.js';
 
 const POINTER = 'release/prod-eu';
@@ -60,6 +60,11 @@ export async function authority(stage: Stage, narrator: Narrator): Promise<void>
     "The stopped run's next write was refused, although its token is the newest and its version is the current one.",
     late.status === 409 && gateReason(late, 'coordinator') === 'run_stopped' && gateReason(late, 'guard') === 'ok',
     { stopped: stopped.run?.state, late },
+  );
+  narrator.observe(
+    'It was told what it can still do: nothing of its own, and whom to ask.',
+    member(late, 'next').includes('it gets no new lease'),
+    member(late, 'next'),
   );
   const now = await stage.look(POINTER);
   narrator.observe(`${POINTER} is still at version ${promoted.etag}.`, now.etag === promoted.etag, now);

@@ -110,7 +110,7 @@ async function findAttempts(stage: Stage, narrator: Narrator): Promise<{ readonl
   }
   narrator.facts(found);
   narrator.observe(
-    'The refused attempts are in it, with resource, run and reason, by the request ids that the target gave.',
+    'The refused attempts are in it, with resource, run and reason, by the request ids that the target gave. (Denials of a short while share one event.)',
     late > 0,
     found,
   );

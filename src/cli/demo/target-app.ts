@@ -277,10 +277,18 @@ function fenceProblem(asked: Presented, guard: string, decision: FenceDecision |
       : (decision?.message ?? ''),
     ...about,
     retryable: false,
-    next: never
-      ? 'Declare the resource: ask for a write set that contains it.'
-      : 'Stop. Ask for a new lease, and read before you decide anew.',
+    next: whatNext(never, guardRefuses ? '' : coordinator),
   };
+}
+
+/** Advice that its reader can take: a run that has ended gets no lease any more. */
+function whatNext(never: boolean, coordinator: string): string {
+  if (never) return 'Declare the resource: ask for a write set that contains it.';
+  if (coordinator === 'run_stopped')
+    return 'Stop working: an operator has ended this run, and it gets no new lease. Ask the operator before you begin a new run.';
+  if (coordinator === 'run_ended')
+    return 'Stop working: the run has ended, and gets no new lease. What is left to do needs a new run.';
+  return 'Stop. Ask for a new lease, and read before you decide anew.';
 }
 
 function conflictProblem(asked: Presented, precondition: Precondition, currentVersion: number | null): Problem {

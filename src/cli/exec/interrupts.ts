@@ -4,8 +4,8 @@ import { signalExit } from '../exit-codes.js';
 const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const;
 
 /**
- * What to do when `writ exec` is told to stop: before the command runs, give up what is under way; afterwards, pass the
- * signal on and let the command decide.
+ * What to do when `writ exec` or `lease acquire` is told to stop: before a command runs, give up what is under way;
+ * afterwards, pass the signal on and let the command decide.
  */
 export class Interrupts {
   private readonly aborter = new AbortController();
@@ -20,11 +20,12 @@ export class Interrupts {
 
   /** Stopped by Ctrl-Z it could not renew, nor end a command that goes on in its own session. */
   private readonly refuse = (): void =>
-    this.say('writ: it cannot be suspended: the lease would end while the command goes on.');
+    this.say?.('writ: it cannot be suspended: the lease would end while the command goes on.');
 
-  constructor(private readonly say: (text: string) => void) {
+  /** `say` tells that it cannot be suspended; without it, it can. */
+  constructor(private readonly say?: (text: string) => void) {
     for (const name of FORWARDED) process.on(name, this.listener);
-    process.on('SIGTSTP', this.refuse);
+    if (say !== undefined) process.on('SIGTSTP', this.refuse);
   }
 
   /** Aborts when a signal came before the command ran. */

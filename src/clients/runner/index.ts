@@ -11,6 +11,7 @@
  */
 export { type ConnectOptions, connectWrit, type WritClient } from '../common/connect.js';
 export { type WritCode, WritError, type WritViolation } from '../common/errors.js';
+export { toTimestamp } from '../common/time.js';
 export type { TlsOptions } from '../common/tls.js';
 export { type AcquireRequest, acquire, type RequestedResource, withWriteSet } from './acquire.js';
 export { kindName, LeaseLostError, RefusedError } from './errors.js';

@@ -85,7 +85,7 @@ export function leaseService(handler: CallHandler, views: RefusalViews): wire.Le
       });
       return {
         resource: value.resource,
-        blockers: views.blockers(value.blockers, call.principal),
+        blockers: views.blockers(value.blockers, call.principal, value.own),
         more: value.more,
         rules: value.rules.slice(),
         logRevision: BigInt(revision),

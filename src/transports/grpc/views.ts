@@ -23,6 +23,8 @@ import {
   VALIDATION_TO_WIRE,
 } from './convert.js';
 
+const NONE: ReadonlySet<string> = new Set();
+
 /** Names a lease, or a run, to those who may not know which it is; the same id always by the same name. */
 export type BlockerNamer = (id: string) => string;
 
@@ -154,9 +156,10 @@ export class RefusalViews {
     };
   }
 
-  blockers(blockers: readonly Blocker[], viewer: Principal): types.Blocker[] {
+  /** `own`: leases of the viewer's own runs. */
+  blockers(blockers: readonly Blocker[], viewer: Principal, own: ReadonlySet<string> = NONE): types.Blocker[] {
     const full = seesOtherRuns(viewer);
-    return blockers.map((blocker) => this.#blocker(blocker, full));
+    return blockers.map((blocker) => this.#blocker(blocker, full || own.has(blocker.leaseId)));
   }
 
   #blocker(blocker: Blocker, full: boolean): types.Blocker {

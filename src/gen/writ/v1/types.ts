@@ -618,11 +618,20 @@ export interface Blocker {
   resolver: string;
   /** The resource of the request that meets it. */
   requestedResource: string;
-  /** Operators and auditors only: the blocking run. Empty for others. */
+  /**
+   * Operators, admins and auditors only, and FindBlockers of your own runs: the blocking run.
+   * Empty for others.
+   */
   runId: string;
-  /** Operators and auditors only: the blocking lease. Empty for others. */
+  /**
+   * Operators, admins and auditors only, and FindBlockers of your own runs: the blocking lease.
+   * Empty for others.
+   */
   leaseId: string;
-  /** Operators and auditors only: what the blocking run says it is doing. Empty for others. */
+  /**
+   * Operators, admins and auditors only, and FindBlockers of your own runs: what the blocking run says it is doing.
+   * Empty for others.
+   */
   purpose: string;
   /**
    * The blocker has ended, and what it held of LOCAL kinds is granted to no other run before this database time.
