@@ -5,7 +5,7 @@ export default defineConfig({
     include: ['test/**/*.test.ts'],
     globalSetup: ['test/support/global-setup.ts'],
     pool: 'forks',
-    execArgv: ['--import', new URL('test/support/typescript-threads.mjs', import.meta.url).href],
+    execArgv: ['--import', new URL('test/support/built-threads.mjs', import.meta.url).href],
     // Real processes and a real Postgres share the machine: a slow machine is no failure.
     testTimeout: 60_000,
     hookTimeout: 60_000,
