@@ -99,10 +99,10 @@ export function rolesForRoute(route: Route): readonly Role[] | null {
 export function authorize(principal: Principal, method: Method, namespace: string | null): Principal {
   const roles = rolesFor(method) ?? [];
   if (namespace === null) {
-    const single = EVERYWHERE.has(method) ? [] : (principal.namespaceRoles?.values() ?? []);
-    const places = [principal.roles, ...single];
-    if (!places.some((held) => hasOne(held, roles))) throw roleRequired(principal, roles, method);
-    return principal;
+    if (hasOne(principal.roles, roles)) return principal;
+    const single = EVERYWHERE.has(method) ? [] : [...(principal.namespaceRoles?.values() ?? [])];
+    if (single.some((held) => hasOne(held, roles))) return principal;
+    throw roleRequired(principal, roles, method);
   }
   const there = inNamespace(principal, namespace);
   if (!hasOne(there.roles, roles))
