@@ -1,4 +1,4 @@
-import type { Ceiling } from './ceiling.js';
+import type { Ceiling } from '../domain/ceiling.js';
 import { type NamespaceRoles, type Principal, ROLES, type Role } from './principal.js';
 
 /** A certificate by which a principal is known: the SPIFFE id in it, or, where it has none, its subject. */

@@ -1,4 +1,4 @@
-import type { Ceiling } from './ceiling.js';
+import type { Ceiling } from '../domain/ceiling.js';
 
 /** What a principal may do; enforced per call by the table in roles.ts. */
 export type Role = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'auditor';
