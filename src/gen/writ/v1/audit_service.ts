@@ -23,6 +23,19 @@ import {
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import { PageRequest } from "./types.js";
 
+/**
+ * A free text of an event. Where the event's body has {"sha256":"…"}, this text was; the digest is
+ * SHA-256 over the 16 bytes of the salt followed by the text in UTF-8.
+ */
+export interface EventText {
+  /** The 32 bytes whose hexadecimal digits the body has. */
+  digest: Buffer;
+  /** 16 random bytes. */
+  salt: Buffer;
+  /** The text. */
+  text: string;
+}
+
 /** The durable record of one state change, or of one refused attempt. */
 export interface Event {
   /** Namespace. */
@@ -43,9 +56,9 @@ export interface Event {
   leaseId: string;
   /** The resources concerned. */
   resources: string[];
-  /** Canonical JSON (RFC 8785) of the rest. */
+  /** Canonical JSON (RFC 8785) of the rest. In form 2 a free text is replaced by {"sha256":"…"}. */
   body: string;
-  /** Version of the body's form. */
+  /** Form of the body: 1 has every text in its place, 2 has the salted hash of a free text there. */
   bodyVersion: number;
   /** The commit it was written with; UUID. */
   batchId: string;
@@ -59,6 +72,8 @@ export interface Event {
   hash: Buffer;
   /** Correlation ids given by callers, by which `why` finds the event; at most 100. */
   requestIds: string[];
+  /** The free texts that the body has hashes of. Not part of the hash. Empty: none, or erased. */
+  texts: EventText[];
 }
 
 /** Searches the log. */
@@ -89,13 +104,18 @@ export interface ListEventsResponse {
   events: Event[];
   /** Pass it to get the next page. Empty: this is the last one. */
   nextPageToken: string;
+  /** The first revision that the log has. Above 1: what came before was archived and cut. */
+  firstRevision: bigint;
 }
 
 /** Asks for the whole log. */
 export interface ExportEventsRequest {
   /** Empty means "default". */
   namespace: string;
-  /** Only events after this revision. Zero: from the start. */
+  /**
+   * Only events after this revision. Zero: from the start, which is the cut in a log that was cut; a
+   * revision before the cut is FAILED_PRECONDITION with CURSOR_EXPIRED.
+   */
   afterRevision: bigint;
 }
 
@@ -109,6 +129,15 @@ export interface ExportEventsResponse {
 export interface GetCheckpointRequest {
   /** Empty means "default". */
   namespace: string;
+  /** What the checkpoint is over. Absent: the head. */
+  place?:
+    | //
+    /** The event at this revision. */
+    { $case: "revision"; value: bigint }
+    | //
+    /** The last event before this time. */
+    { $case: "before"; value: Timestamp }
+    | undefined;
 }
 
 /** A signed statement about the log. */
@@ -136,9 +165,161 @@ export interface Checkpoint {
 
 /** The answer to GetCheckpoint. */
 export interface GetCheckpointResponse {
-  /** The checkpoint, made now over the current head. */
+  /** The checkpoint, made now. */
   checkpoint?: Checkpoint | undefined;
 }
+
+/** Erases free texts. */
+export interface EraseTextsRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The run. Required; it must have ended. */
+  runId: string;
+  /** Why; recorded. Required, at most 1,024 bytes. */
+  reason: string;
+}
+
+/** The answer to EraseTexts. */
+export interface EraseTextsResponse {
+  /** Texts erased by this call. Zero: there were none left. */
+  erased: bigint;
+  /** Log revision at which the erasure is recorded. */
+  logRevision: bigint;
+}
+
+/** Cuts off the beginning of the log. */
+export interface CutLogRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** Over the last event that goes, as the archive has it. Required. */
+  checkpoint?:
+    | Checkpoint
+    | undefined;
+  /** SHA-256 of the archive; 32 bytes. Required; recorded. */
+  archiveDigest: Buffer;
+  /** Why; recorded. Required, at most 1,024 bytes. */
+  reason: string;
+  /** True: also what is less than 24 h old. Replicas, targets and readers that were away begin anew. */
+  evenYoung: boolean;
+}
+
+/** The answer to CutLog. */
+export interface CutLogResponse {
+  /** The first revision that the log has now. */
+  firstRevision: bigint;
+  /** Events removed by this call. */
+  removed: bigint;
+  /**
+   * Events that are still to be removed, by the same call again or by the coordinators within minutes.
+   * They are shown to nobody.
+   */
+  left: bigint;
+  /** Log revision at which the cut is recorded, or was found to be. */
+  logRevision: bigint;
+}
+
+function createBaseEventText(): EventText {
+  return { digest: Buffer.alloc(0), salt: Buffer.alloc(0), text: "" };
+}
+
+export const EventText: MessageFns<EventText, "writ.v1.EventText"> = {
+  $type: "writ.v1.EventText" as const,
+
+  encode(message: EventText, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.digest.length !== 0) {
+      writer.uint32(10).bytes(message.digest);
+    }
+    if (message.salt.length !== 0) {
+      writer.uint32(18).bytes(message.salt);
+    }
+    if (message.text !== "") {
+      writer.uint32(26).string(message.text);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EventText {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEventText();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.digest = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.salt = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.text = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EventText {
+    return {
+      digest: isSet(object.digest) ? Buffer.from(bytesFromBase64(object.digest)) : Buffer.alloc(0),
+      salt: isSet(object.salt) ? Buffer.from(bytesFromBase64(object.salt)) : Buffer.alloc(0),
+      text: isSet(object.text) ? globalThis.String(object.text) : "",
+    };
+  },
+
+  toJSON(message: EventText): unknown {
+    const obj: any = {};
+    if (message.digest.length !== 0) {
+      obj.digest = base64FromBytes(message.digest);
+    }
+    if (message.salt.length !== 0) {
+      obj.salt = base64FromBytes(message.salt);
+    }
+    if (message.text !== "") {
+      obj.text = message.text;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EventText>): EventText {
+    return EventText.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EventText>): EventText {
+    const message = createBaseEventText();
+    message.digest = object.digest ?? Buffer.alloc(0);
+    message.salt = object.salt ?? Buffer.alloc(0);
+    message.text = object.text ?? "";
+    return message;
+  },
+};
 
 function createBaseEvent(): Event {
   return {
@@ -156,6 +337,7 @@ function createBaseEvent(): Event {
     prevHash: Buffer.alloc(0),
     hash: Buffer.alloc(0),
     requestIds: [],
+    texts: [],
   };
 }
 
@@ -207,6 +389,9 @@ export const Event: MessageFns<Event, "writ.v1.Event"> = {
     }
     for (const v of message.requestIds) {
       writer.uint32(114).string(v!);
+    }
+    for (const v of message.texts) {
+      EventText.encode(v!, writer.uint32(122).fork()).join();
     }
     return writer;
   },
@@ -336,6 +521,14 @@ export const Event: MessageFns<Event, "writ.v1.Event"> = {
             message.requestIds.push(reader.string());
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.texts.push(EventText.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -390,6 +583,7 @@ export const Event: MessageFns<Event, "writ.v1.Event"> = {
         : globalThis.Array.isArray(object?.request_ids)
         ? object.request_ids.map((e: any) => globalThis.String(e))
         : [],
+      texts: globalThis.Array.isArray(object?.texts) ? object.texts.map((e: any) => EventText.fromJSON(e)) : [],
     };
   },
 
@@ -437,6 +631,9 @@ export const Event: MessageFns<Event, "writ.v1.Event"> = {
     if (message.requestIds?.length) {
       obj.requestIds = message.requestIds;
     }
+    if (message.texts?.length) {
+      obj.texts = message.texts.map((e) => EventText.toJSON(e));
+    }
     return obj;
   },
 
@@ -459,6 +656,7 @@ export const Event: MessageFns<Event, "writ.v1.Event"> = {
     message.prevHash = object.prevHash ?? Buffer.alloc(0);
     message.hash = object.hash ?? Buffer.alloc(0);
     message.requestIds = object.requestIds?.map((e) => e) || [];
+    message.texts = object.texts?.map((e) => EventText.fromPartial(e)) || [];
     return message;
   },
 };
@@ -700,7 +898,7 @@ export const ListEventsRequest: MessageFns<ListEventsRequest, "writ.v1.ListEvent
 };
 
 function createBaseListEventsResponse(): ListEventsResponse {
-  return { events: [], nextPageToken: "" };
+  return { events: [], nextPageToken: "", firstRevision: 0n };
 }
 
 export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEventsResponse"> = {
@@ -712,6 +910,12 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
     }
     if (message.nextPageToken !== "") {
       writer.uint32(18).string(message.nextPageToken);
+    }
+    if (message.firstRevision !== 0n) {
+      if (BigInt.asUintN(64, message.firstRevision) !== message.firstRevision) {
+        throw new globalThis.Error("value provided for field message.firstRevision of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.firstRevision);
     }
     return writer;
   },
@@ -745,6 +949,14 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
             message.nextPageToken = reader.string();
             continue;
           }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.firstRevision = reader.uint64() as bigint;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -765,6 +977,11 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
         : isSet(object.next_page_token)
         ? globalThis.String(object.next_page_token)
         : "",
+      firstRevision: isSet(object.firstRevision)
+        ? BigInt(object.firstRevision)
+        : isSet(object.first_revision)
+        ? BigInt(object.first_revision)
+        : 0n,
     };
   },
 
@@ -776,6 +993,9 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
     if (message.nextPageToken !== "") {
       obj.nextPageToken = message.nextPageToken;
     }
+    if (message.firstRevision !== 0n) {
+      obj.firstRevision = message.firstRevision.toString();
+    }
     return obj;
   },
 
@@ -786,6 +1006,9 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
     const message = createBaseListEventsResponse();
     message.events = object.events?.map((e) => Event.fromPartial(e)) || [];
     message.nextPageToken = object.nextPageToken ?? "";
+    message.firstRevision = (object.firstRevision !== undefined && object.firstRevision !== null)
+      ? BigInt(object.firstRevision)
+      : 0n;
     return message;
   },
 };
@@ -956,7 +1179,7 @@ export const ExportEventsResponse: MessageFns<ExportEventsResponse, "writ.v1.Exp
 };
 
 function createBaseGetCheckpointRequest(): GetCheckpointRequest {
-  return { namespace: "" };
+  return { namespace: "", place: undefined };
 }
 
 export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.GetCheckpointRequest"> = {
@@ -965,6 +1188,17 @@ export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.Get
   encode(message: GetCheckpointRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.namespace !== "") {
       writer.uint32(10).string(message.namespace);
+    }
+    switch (message.place?.$case) {
+      case "revision":
+        if (BigInt.asUintN(64, message.place.value) !== message.place.value) {
+          throw new globalThis.Error("value provided for field message.place.value of type uint64 too large");
+        }
+        writer.uint32(16).uint64(message.place.value);
+        break;
+      case "before":
+        Timestamp.encode(message.place.value, writer.uint32(26).fork()).join();
+        break;
     }
     return writer;
   },
@@ -990,6 +1224,22 @@ export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.Get
             message.namespace = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.place = { $case: "revision", value: reader.uint64() as bigint };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.place = { $case: "before", value: Timestamp.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1003,13 +1253,25 @@ export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.Get
   },
 
   fromJSON(object: any): GetCheckpointRequest {
-    return { namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "" };
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      place: isSet(object.revision)
+        ? { $case: "revision", value: BigInt(object.revision) }
+        : isSet(object.before)
+        ? { $case: "before", value: fromJsonTimestamp(object.before) }
+        : undefined,
+    };
   },
 
   toJSON(message: GetCheckpointRequest): unknown {
     const obj: any = {};
     if (message.namespace !== "") {
       obj.namespace = message.namespace;
+    }
+    if (message.place?.$case === "revision") {
+      obj.revision = message.place.value.toString();
+    } else if (message.place?.$case === "before") {
+      obj.before = fromTimestamp(message.place.value).toISOString();
     }
     return obj;
   },
@@ -1020,6 +1282,20 @@ export const GetCheckpointRequest: MessageFns<GetCheckpointRequest, "writ.v1.Get
   fromPartial(object: DeepPartial<GetCheckpointRequest>): GetCheckpointRequest {
     const message = createBaseGetCheckpointRequest();
     message.namespace = object.namespace ?? "";
+    switch (object.place?.$case) {
+      case "revision": {
+        if (object.place?.value !== undefined && object.place?.value !== null) {
+          message.place = { $case: "revision", value: BigInt(object.place.value) };
+        }
+        break;
+      }
+      case "before": {
+        if (object.place?.value !== undefined && object.place?.value !== null) {
+          message.place = { $case: "before", value: Timestamp.fromPartial(object.place.value) };
+        }
+        break;
+      }
+    }
     return message;
   },
 };
@@ -1281,6 +1557,500 @@ export const GetCheckpointResponse: MessageFns<GetCheckpointResponse, "writ.v1.G
   },
 };
 
+function createBaseEraseTextsRequest(): EraseTextsRequest {
+  return { namespace: "", runId: "", reason: "" };
+}
+
+export const EraseTextsRequest: MessageFns<EraseTextsRequest, "writ.v1.EraseTextsRequest"> = {
+  $type: "writ.v1.EraseTextsRequest" as const,
+
+  encode(message: EraseTextsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    if (message.reason !== "") {
+      writer.uint32(26).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EraseTextsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEraseTextsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EraseTextsRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: EraseTextsRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EraseTextsRequest>): EraseTextsRequest {
+    return EraseTextsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EraseTextsRequest>): EraseTextsRequest {
+    const message = createBaseEraseTextsRequest();
+    message.namespace = object.namespace ?? "";
+    message.runId = object.runId ?? "";
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseEraseTextsResponse(): EraseTextsResponse {
+  return { erased: 0n, logRevision: 0n };
+}
+
+export const EraseTextsResponse: MessageFns<EraseTextsResponse, "writ.v1.EraseTextsResponse"> = {
+  $type: "writ.v1.EraseTextsResponse" as const,
+
+  encode(message: EraseTextsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.erased !== 0n) {
+      if (BigInt.asUintN(64, message.erased) !== message.erased) {
+        throw new globalThis.Error("value provided for field message.erased of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.erased);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EraseTextsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEraseTextsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.erased = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EraseTextsResponse {
+    return {
+      erased: isSet(object.erased) ? BigInt(object.erased) : 0n,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: EraseTextsResponse): unknown {
+    const obj: any = {};
+    if (message.erased !== 0n) {
+      obj.erased = message.erased.toString();
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EraseTextsResponse>): EraseTextsResponse {
+    return EraseTextsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EraseTextsResponse>): EraseTextsResponse {
+    const message = createBaseEraseTextsResponse();
+    message.erased = (object.erased !== undefined && object.erased !== null) ? BigInt(object.erased) : 0n;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseCutLogRequest(): CutLogRequest {
+  return { namespace: "", checkpoint: undefined, archiveDigest: Buffer.alloc(0), reason: "", evenYoung: false };
+}
+
+export const CutLogRequest: MessageFns<CutLogRequest, "writ.v1.CutLogRequest"> = {
+  $type: "writ.v1.CutLogRequest" as const,
+
+  encode(message: CutLogRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.checkpoint !== undefined) {
+      Checkpoint.encode(message.checkpoint, writer.uint32(18).fork()).join();
+    }
+    if (message.archiveDigest.length !== 0) {
+      writer.uint32(26).bytes(message.archiveDigest);
+    }
+    if (message.reason !== "") {
+      writer.uint32(34).string(message.reason);
+    }
+    if (message.evenYoung !== false) {
+      writer.uint32(40).bool(message.evenYoung);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CutLogRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCutLogRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.checkpoint = Checkpoint.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.archiveDigest = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.evenYoung = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CutLogRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      checkpoint: isSet(object.checkpoint) ? Checkpoint.fromJSON(object.checkpoint) : undefined,
+      archiveDigest: isSet(object.archiveDigest)
+        ? Buffer.from(bytesFromBase64(object.archiveDigest))
+        : isSet(object.archive_digest)
+        ? Buffer.from(bytesFromBase64(object.archive_digest))
+        : Buffer.alloc(0),
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      evenYoung: isSet(object.evenYoung)
+        ? globalThis.Boolean(object.evenYoung)
+        : isSet(object.even_young)
+        ? globalThis.Boolean(object.even_young)
+        : false,
+    };
+  },
+
+  toJSON(message: CutLogRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.checkpoint !== undefined) {
+      obj.checkpoint = Checkpoint.toJSON(message.checkpoint);
+    }
+    if (message.archiveDigest.length !== 0) {
+      obj.archiveDigest = base64FromBytes(message.archiveDigest);
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    if (message.evenYoung !== false) {
+      obj.evenYoung = message.evenYoung;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<CutLogRequest>): CutLogRequest {
+    return CutLogRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CutLogRequest>): CutLogRequest {
+    const message = createBaseCutLogRequest();
+    message.namespace = object.namespace ?? "";
+    message.checkpoint = (object.checkpoint !== undefined && object.checkpoint !== null)
+      ? Checkpoint.fromPartial(object.checkpoint)
+      : undefined;
+    message.archiveDigest = object.archiveDigest ?? Buffer.alloc(0);
+    message.reason = object.reason ?? "";
+    message.evenYoung = object.evenYoung ?? false;
+    return message;
+  },
+};
+
+function createBaseCutLogResponse(): CutLogResponse {
+  return { firstRevision: 0n, removed: 0n, left: 0n, logRevision: 0n };
+}
+
+export const CutLogResponse: MessageFns<CutLogResponse, "writ.v1.CutLogResponse"> = {
+  $type: "writ.v1.CutLogResponse" as const,
+
+  encode(message: CutLogResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.firstRevision !== 0n) {
+      if (BigInt.asUintN(64, message.firstRevision) !== message.firstRevision) {
+        throw new globalThis.Error("value provided for field message.firstRevision of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.firstRevision);
+    }
+    if (message.removed !== 0n) {
+      if (BigInt.asUintN(64, message.removed) !== message.removed) {
+        throw new globalThis.Error("value provided for field message.removed of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.removed);
+    }
+    if (message.left !== 0n) {
+      if (BigInt.asUintN(64, message.left) !== message.left) {
+        throw new globalThis.Error("value provided for field message.left of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.left);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): CutLogResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseCutLogResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.firstRevision = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.removed = reader.uint64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.left = reader.uint64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): CutLogResponse {
+    return {
+      firstRevision: isSet(object.firstRevision)
+        ? BigInt(object.firstRevision)
+        : isSet(object.first_revision)
+        ? BigInt(object.first_revision)
+        : 0n,
+      removed: isSet(object.removed) ? BigInt(object.removed) : 0n,
+      left: isSet(object.left) ? BigInt(object.left) : 0n,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: CutLogResponse): unknown {
+    const obj: any = {};
+    if (message.firstRevision !== 0n) {
+      obj.firstRevision = message.firstRevision.toString();
+    }
+    if (message.removed !== 0n) {
+      obj.removed = message.removed.toString();
+    }
+    if (message.left !== 0n) {
+      obj.left = message.left.toString();
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<CutLogResponse>): CutLogResponse {
+    return CutLogResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<CutLogResponse>): CutLogResponse {
+    const message = createBaseCutLogResponse();
+    message.firstRevision = (object.firstRevision !== undefined && object.firstRevision !== null)
+      ? BigInt(object.firstRevision)
+      : 0n;
+    message.removed = (object.removed !== undefined && object.removed !== null) ? BigInt(object.removed) : 0n;
+    message.left = (object.left !== undefined && object.left !== null) ? BigInt(object.left) : 0n;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
 /** Reads the log. */
 export type AuditServiceService = typeof AuditServiceService;
 export const AuditServiceService = {
@@ -1305,7 +2075,10 @@ export const AuditServiceService = {
       Buffer.from(ExportEventsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ExportEventsResponse => ExportEventsResponse.decode(value),
   },
-  /** A signed statement of how far the log goes and what it hashes to. Roles: auditor, operator, admin. */
+  /**
+   * A signed statement of how far the log goes, or went, and what it hashes to. FAILED_PRECONDITION
+   * with CURSOR_EXPIRED for a place that was cut. Roles: auditor, operator, admin.
+   */
   getCheckpoint: {
     path: "/writ.v1.AuditService/GetCheckpoint" as const,
     requestStream: false as const,
@@ -1316,6 +2089,36 @@ export const AuditServiceService = {
       Buffer.from(GetCheckpointResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): GetCheckpointResponse => GetCheckpointResponse.decode(value),
   },
+  /**
+   * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not
+   * change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent.
+   * FAILED_PRECONDITION while the run has not ended. Role: admin.
+   */
+  eraseTexts: {
+    path: "/writ.v1.AuditService/EraseTexts" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: EraseTextsRequest): Buffer => Buffer.from(EraseTextsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): EraseTextsRequest => EraseTextsRequest.decode(value),
+    responseSerialize: (value: EraseTextsResponse): Buffer => Buffer.from(EraseTextsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): EraseTextsResponse => EraseTextsResponse.decode(value),
+  },
+  /**
+   * Cuts off the beginning of the log up to a checkpoint, with the free texts of it. The caller has it in
+   * an archive; an event at the head, `log_cut`, records where the log begins, the checkpoint and the
+   * digest of the archive. The head is never cut. FAILED_PRECONDITION with LOG_TOO_YOUNG for what is less
+   * than 24 h old, with CURSOR_EXPIRED for what was cut already. Repeatable: a call removes up to 20,000
+   * events, and the same one again goes on. Role: admin.
+   */
+  cutLog: {
+    path: "/writ.v1.AuditService/CutLog" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: CutLogRequest): Buffer => Buffer.from(CutLogRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): CutLogRequest => CutLogRequest.decode(value),
+    responseSerialize: (value: CutLogResponse): Buffer => Buffer.from(CutLogResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): CutLogResponse => CutLogResponse.decode(value),
+  },
 } as const;
 
 export interface AuditServiceServer extends UntypedServiceImplementation {
@@ -1323,8 +2126,25 @@ export interface AuditServiceServer extends UntypedServiceImplementation {
   listEvents: handleUnaryCall<ListEventsRequest, ListEventsResponse>;
   /** Streams the log in order, complete, for verification offline. Roles: auditor, admin. */
   exportEvents: handleServerStreamingCall<ExportEventsRequest, ExportEventsResponse>;
-  /** A signed statement of how far the log goes and what it hashes to. Roles: auditor, operator, admin. */
+  /**
+   * A signed statement of how far the log goes, or went, and what it hashes to. FAILED_PRECONDITION
+   * with CURSOR_EXPIRED for a place that was cut. Roles: auditor, operator, admin.
+   */
   getCheckpoint: handleUnaryCall<GetCheckpointRequest, GetCheckpointResponse>;
+  /**
+   * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not
+   * change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent.
+   * FAILED_PRECONDITION while the run has not ended. Role: admin.
+   */
+  eraseTexts: handleUnaryCall<EraseTextsRequest, EraseTextsResponse>;
+  /**
+   * Cuts off the beginning of the log up to a checkpoint, with the free texts of it. The caller has it in
+   * an archive; an event at the head, `log_cut`, records where the log begins, the checkpoint and the
+   * digest of the archive. The head is never cut. FAILED_PRECONDITION with LOG_TOO_YOUNG for what is less
+   * than 24 h old, with CURSOR_EXPIRED for what was cut already. Repeatable: a call removes up to 20,000
+   * events, and the same one again goes on. Role: admin.
+   */
+  cutLog: handleUnaryCall<CutLogRequest, CutLogResponse>;
 }
 
 export interface AuditServiceClient extends Client {
@@ -1354,7 +2174,10 @@ export interface AuditServiceClient extends Client {
     metadata?: Metadata,
     options?: Partial<CallOptions>,
   ): ClientReadableStream<ExportEventsResponse>;
-  /** A signed statement of how far the log goes and what it hashes to. Roles: auditor, operator, admin. */
+  /**
+   * A signed statement of how far the log goes, or went, and what it hashes to. FAILED_PRECONDITION
+   * with CURSOR_EXPIRED for a place that was cut. Roles: auditor, operator, admin.
+   */
   getCheckpoint(
     request: GetCheckpointRequest,
     callback: (error: ServiceError | null, response: GetCheckpointResponse) => void,
@@ -1369,6 +2192,48 @@ export interface AuditServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetCheckpointResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not
+   * change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent.
+   * FAILED_PRECONDITION while the run has not ended. Role: admin.
+   */
+  eraseTexts(
+    request: EraseTextsRequest,
+    callback: (error: ServiceError | null, response: EraseTextsResponse) => void,
+  ): ClientUnaryCall;
+  eraseTexts(
+    request: EraseTextsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: EraseTextsResponse) => void,
+  ): ClientUnaryCall;
+  eraseTexts(
+    request: EraseTextsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: EraseTextsResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Cuts off the beginning of the log up to a checkpoint, with the free texts of it. The caller has it in
+   * an archive; an event at the head, `log_cut`, records where the log begins, the checkpoint and the
+   * digest of the archive. The head is never cut. FAILED_PRECONDITION with LOG_TOO_YOUNG for what is less
+   * than 24 h old, with CURSOR_EXPIRED for what was cut already. Repeatable: a call removes up to 20,000
+   * events, and the same one again goes on. Role: admin.
+   */
+  cutLog(
+    request: CutLogRequest,
+    callback: (error: ServiceError | null, response: CutLogResponse) => void,
+  ): ClientUnaryCall;
+  cutLog(
+    request: CutLogRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: CutLogResponse) => void,
+  ): ClientUnaryCall;
+  cutLog(
+    request: CutLogRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: CutLogResponse) => void,
   ): ClientUnaryCall;
 }
 

@@ -18,6 +18,7 @@ import {
   type ServiceError,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
+import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 import { TaskCall } from "./lease_service.js";
 import {
@@ -73,6 +74,59 @@ export function onLiveConflictToJSON(object: OnLiveConflict): string {
       return "ON_LIVE_CONFLICT_KEEP_UNTIL_END";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum OnLiveConflict");
+  }
+}
+
+/** What a case of a rehearsal came to. */
+export enum RehearsalOutcome {
+  /** REHEARSAL_OUTCOME_UNSPECIFIED - Never sent. */
+  REHEARSAL_OUTCOME_UNSPECIFIED = 0,
+  /** REHEARSAL_OUTCOME_PASSED - Played, and the target did right. */
+  REHEARSAL_OUTCOME_PASSED = 1,
+  /** REHEARSAL_OUTCOME_FAILED - The target did what it must not. */
+  REHEARSAL_OUTCOME_FAILED = 2,
+  /** REHEARSAL_OUTCOME_NOT_APPLICABLE - It has no meaning for this target, or was left out. Never counted as passed. */
+  REHEARSAL_OUTCOME_NOT_APPLICABLE = 3,
+  /** REHEARSAL_OUTCOME_UNDECIDED - It could not be played to its end. */
+  REHEARSAL_OUTCOME_UNDECIDED = 4,
+}
+
+export function rehearsalOutcomeFromJSON(object: any): RehearsalOutcome {
+  switch (object) {
+    case 0:
+    case "REHEARSAL_OUTCOME_UNSPECIFIED":
+      return RehearsalOutcome.REHEARSAL_OUTCOME_UNSPECIFIED;
+    case 1:
+    case "REHEARSAL_OUTCOME_PASSED":
+      return RehearsalOutcome.REHEARSAL_OUTCOME_PASSED;
+    case 2:
+    case "REHEARSAL_OUTCOME_FAILED":
+      return RehearsalOutcome.REHEARSAL_OUTCOME_FAILED;
+    case 3:
+    case "REHEARSAL_OUTCOME_NOT_APPLICABLE":
+      return RehearsalOutcome.REHEARSAL_OUTCOME_NOT_APPLICABLE;
+    case 4:
+    case "REHEARSAL_OUTCOME_UNDECIDED":
+      return RehearsalOutcome.REHEARSAL_OUTCOME_UNDECIDED;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum RehearsalOutcome");
+  }
+}
+
+export function rehearsalOutcomeToJSON(object: RehearsalOutcome): string {
+  switch (object) {
+    case RehearsalOutcome.REHEARSAL_OUTCOME_UNSPECIFIED:
+      return "REHEARSAL_OUTCOME_UNSPECIFIED";
+    case RehearsalOutcome.REHEARSAL_OUTCOME_PASSED:
+      return "REHEARSAL_OUTCOME_PASSED";
+    case RehearsalOutcome.REHEARSAL_OUTCOME_FAILED:
+      return "REHEARSAL_OUTCOME_FAILED";
+    case RehearsalOutcome.REHEARSAL_OUTCOME_NOT_APPLICABLE:
+      return "REHEARSAL_OUTCOME_NOT_APPLICABLE";
+    case RehearsalOutcome.REHEARSAL_OUTCOME_UNDECIDED:
+      return "REHEARSAL_OUTCOME_UNDECIDED";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum RehearsalOutcome");
   }
 }
 
@@ -313,6 +367,8 @@ export interface ResolveResourceResponse {
   actions: string[];
   /** How targets of the kind learn of the end of a lease. Unset: no kind matches. */
   validation: Validation;
+  /** With VALIDATION_VIEW: the greatest age at which a view decides, 100 ms to 60 s. Absent: another validation. */
+  maxViewAge?: Duration | undefined;
 }
 
 /** Asks for the matrix of tasks. */
@@ -389,6 +445,117 @@ export interface UnmatchedResource {
 export interface ListUnmatchedResourcesResponse {
   /** In the order of their names. At most 10,000 are kept; further names are then not counted. */
   resources: UnmatchedResource[];
+  /** Pass it to get the next page. Empty: this is the last one. */
+  nextPageToken: string;
+}
+
+/** One case of a rehearsal. */
+export interface RehearsedCase {
+  /**
+   * Such as `late_write`; a way of playing it follows after a colon: `write_past_open:before_commit`. 1 to 64 of a-z, 0-9,
+   * `_` and one `:`.
+   */
+  name: string;
+  /** What it came to. Required. */
+  outcome: RehearsalOutcome;
+}
+
+/** What is known of the rehearsals of one kind. */
+export interface Rehearsal {
+  /** The kind's pattern. */
+  kind: string;
+  /** True: the kind demands one that counts before a run gets authority to write. */
+  required: boolean;
+  /** True: it counts now: passed, not too old, and the kind's actions are what they were. */
+  counts: boolean;
+  /** Why it does not count. Empty: it does. */
+  whyNot: string;
+  /** On which resource it was played. Empty, as all that follows: none was recorded. */
+  resource: string;
+  /** The target, by the name that the suite was told. */
+  targetName: string;
+  /** Version of the suite. */
+  suiteVersion: string;
+  /** SHA-256 of the whole result, hexadecimal. */
+  resultDigest: string;
+  /** What the cases came to. */
+  cases: RehearsedCase[];
+  /** Who recorded it. */
+  recordedBy: string;
+  /** When. */
+  recordedAt?:
+    | Timestamp
+    | undefined;
+  /** It is too old from then on. */
+  validUntil?:
+    | Timestamp
+    | undefined;
+  /** Runs of a suite may have resources of the kind until then. Absent: none may. */
+  openUntil?: Timestamp | undefined;
+}
+
+/** Begins a rehearsal. */
+export interface BeginRehearsalRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The resources that the suite will write: paths or aliases, 1 to 16. Required. */
+  resources: string[];
+  /** The suite's runs, which alone may have them: 1 to 16. Required. */
+  runIds: string[];
+  /** For how long, 10 s to 1 h. Absent: 15 min. */
+  within?: Duration | undefined;
+}
+
+/** The answer to BeginRehearsal. */
+export interface BeginRehearsalResponse {
+  /** The runs may be granted the resources until then; what they hold then ends as any lease does. */
+  until?:
+    | Timestamp
+    | undefined;
+  /** Log revision of the change. */
+  logRevision: bigint;
+}
+
+/** Records a rehearsal. */
+export interface RecordRehearsalRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The resource it was played on: a path or an alias. Its kind is what the result is about. Required. */
+  resource: string;
+  /** The target, 1 to 128 printable ASCII characters. Required. */
+  targetName: string;
+  /** Version of the suite, 1 to 128 printable ASCII characters. Required. */
+  suiteVersion: string;
+  /** SHA-256 of the whole result, 64 hexadecimal digits in lower case. Required. */
+  resultDigest: string;
+  /** All cases, 1 to 64, each once. Required. */
+  cases: RehearsedCase[];
+  /** How long it counts, 1 h to 366 days. Absent: 30 days. */
+  validFor?: Duration | undefined;
+}
+
+/** The answer to RecordRehearsal. */
+export interface RecordRehearsalResponse {
+  /** As it is known now; `counts` says whether the kind's demand is met. */
+  rehearsal?:
+    | Rehearsal
+    | undefined;
+  /** Log revision of the change. */
+  logRevision: bigint;
+}
+
+/** Lists rehearsals. */
+export interface ListRehearsalsRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The page wanted. */
+  page?: PageRequest | undefined;
+}
+
+/** A page of rehearsals. */
+export interface ListRehearsalsResponse {
+  /** In the order of their kinds' patterns. */
+  rehearsals: Rehearsal[];
   /** Pass it to get the next page. Empty: this is the last one. */
   nextPageToken: string;
 }
@@ -2683,7 +2850,7 @@ export const ResolveResourceRequest: MessageFns<ResolveResourceRequest, "writ.v1
 };
 
 function createBaseResolveResourceResponse(): ResolveResourceResponse {
-  return { resource: "", kind: "", alias: "", actions: [], validation: 0 };
+  return { resource: "", kind: "", alias: "", actions: [], validation: 0, maxViewAge: undefined };
 }
 
 export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.v1.ResolveResourceResponse"> = {
@@ -2704,6 +2871,9 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     }
     if (message.validation !== 0) {
       writer.uint32(40).int32(message.validation);
+    }
+    if (message.maxViewAge !== undefined) {
+      Duration.encode(message.maxViewAge, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -2761,6 +2931,14 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
             message.validation = reader.int32() as any;
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.maxViewAge = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2780,6 +2958,11 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
       alias: isSet(object.alias) ? globalThis.String(object.alias) : "",
       actions: globalThis.Array.isArray(object?.actions) ? object.actions.map((e: any) => globalThis.String(e)) : [],
       validation: isSet(object.validation) ? validationFromJSON(object.validation) : 0,
+      maxViewAge: isSet(object.maxViewAge)
+        ? Duration.fromJSON(object.maxViewAge)
+        : isSet(object.max_view_age)
+        ? Duration.fromJSON(object.max_view_age)
+        : undefined,
     };
   },
 
@@ -2800,6 +2983,9 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     if (message.validation !== 0) {
       obj.validation = validationToJSON(message.validation);
     }
+    if (message.maxViewAge !== undefined) {
+      obj.maxViewAge = Duration.toJSON(message.maxViewAge);
+    }
     return obj;
   },
 
@@ -2813,6 +2999,9 @@ export const ResolveResourceResponse: MessageFns<ResolveResourceResponse, "writ.
     message.alias = object.alias ?? "";
     message.actions = object.actions?.map((e) => e) || [];
     message.validation = object.validation ?? 0;
+    message.maxViewAge = (object.maxViewAge !== undefined && object.maxViewAge !== null)
+      ? Duration.fromPartial(object.maxViewAge)
+      : undefined;
     return message;
   },
 };
@@ -3601,6 +3790,1106 @@ export const ListUnmatchedResourcesResponse: MessageFns<
   },
 };
 
+function createBaseRehearsedCase(): RehearsedCase {
+  return { name: "", outcome: 0 };
+}
+
+export const RehearsedCase: MessageFns<RehearsedCase, "writ.v1.RehearsedCase"> = {
+  $type: "writ.v1.RehearsedCase" as const,
+
+  encode(message: RehearsedCase, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.name !== "") {
+      writer.uint32(10).string(message.name);
+    }
+    if (message.outcome !== 0) {
+      writer.uint32(16).int32(message.outcome);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RehearsedCase {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRehearsedCase();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.name = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.outcome = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RehearsedCase {
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      outcome: isSet(object.outcome) ? rehearsalOutcomeFromJSON(object.outcome) : 0,
+    };
+  },
+
+  toJSON(message: RehearsedCase): unknown {
+    const obj: any = {};
+    if (message.name !== "") {
+      obj.name = message.name;
+    }
+    if (message.outcome !== 0) {
+      obj.outcome = rehearsalOutcomeToJSON(message.outcome);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<RehearsedCase>): RehearsedCase {
+    return RehearsedCase.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RehearsedCase>): RehearsedCase {
+    const message = createBaseRehearsedCase();
+    message.name = object.name ?? "";
+    message.outcome = object.outcome ?? 0;
+    return message;
+  },
+};
+
+function createBaseRehearsal(): Rehearsal {
+  return {
+    kind: "",
+    required: false,
+    counts: false,
+    whyNot: "",
+    resource: "",
+    targetName: "",
+    suiteVersion: "",
+    resultDigest: "",
+    cases: [],
+    recordedBy: "",
+    recordedAt: undefined,
+    validUntil: undefined,
+    openUntil: undefined,
+  };
+}
+
+export const Rehearsal: MessageFns<Rehearsal, "writ.v1.Rehearsal"> = {
+  $type: "writ.v1.Rehearsal" as const,
+
+  encode(message: Rehearsal, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== "") {
+      writer.uint32(10).string(message.kind);
+    }
+    if (message.required !== false) {
+      writer.uint32(16).bool(message.required);
+    }
+    if (message.counts !== false) {
+      writer.uint32(24).bool(message.counts);
+    }
+    if (message.whyNot !== "") {
+      writer.uint32(34).string(message.whyNot);
+    }
+    if (message.resource !== "") {
+      writer.uint32(42).string(message.resource);
+    }
+    if (message.targetName !== "") {
+      writer.uint32(50).string(message.targetName);
+    }
+    if (message.suiteVersion !== "") {
+      writer.uint32(58).string(message.suiteVersion);
+    }
+    if (message.resultDigest !== "") {
+      writer.uint32(66).string(message.resultDigest);
+    }
+    for (const v of message.cases) {
+      RehearsedCase.encode(v!, writer.uint32(74).fork()).join();
+    }
+    if (message.recordedBy !== "") {
+      writer.uint32(82).string(message.recordedBy);
+    }
+    if (message.recordedAt !== undefined) {
+      Timestamp.encode(message.recordedAt, writer.uint32(90).fork()).join();
+    }
+    if (message.validUntil !== undefined) {
+      Timestamp.encode(message.validUntil, writer.uint32(98).fork()).join();
+    }
+    if (message.openUntil !== undefined) {
+      Timestamp.encode(message.openUntil, writer.uint32(106).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Rehearsal {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRehearsal();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.kind = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.required = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.counts = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.whyNot = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.targetName = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.suiteVersion = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.resultDigest = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.cases.push(RehearsedCase.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.recordedBy = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.recordedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.validUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.openUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Rehearsal {
+    return {
+      kind: isSet(object.kind) ? globalThis.String(object.kind) : "",
+      required: isSet(object.required) ? globalThis.Boolean(object.required) : false,
+      counts: isSet(object.counts) ? globalThis.Boolean(object.counts) : false,
+      whyNot: isSet(object.whyNot)
+        ? globalThis.String(object.whyNot)
+        : isSet(object.why_not)
+        ? globalThis.String(object.why_not)
+        : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      targetName: isSet(object.targetName)
+        ? globalThis.String(object.targetName)
+        : isSet(object.target_name)
+        ? globalThis.String(object.target_name)
+        : "",
+      suiteVersion: isSet(object.suiteVersion)
+        ? globalThis.String(object.suiteVersion)
+        : isSet(object.suite_version)
+        ? globalThis.String(object.suite_version)
+        : "",
+      resultDigest: isSet(object.resultDigest)
+        ? globalThis.String(object.resultDigest)
+        : isSet(object.result_digest)
+        ? globalThis.String(object.result_digest)
+        : "",
+      cases: globalThis.Array.isArray(object?.cases) ? object.cases.map((e: any) => RehearsedCase.fromJSON(e)) : [],
+      recordedBy: isSet(object.recordedBy)
+        ? globalThis.String(object.recordedBy)
+        : isSet(object.recorded_by)
+        ? globalThis.String(object.recorded_by)
+        : "",
+      recordedAt: isSet(object.recordedAt)
+        ? fromJsonTimestamp(object.recordedAt)
+        : isSet(object.recorded_at)
+        ? fromJsonTimestamp(object.recorded_at)
+        : undefined,
+      validUntil: isSet(object.validUntil)
+        ? fromJsonTimestamp(object.validUntil)
+        : isSet(object.valid_until)
+        ? fromJsonTimestamp(object.valid_until)
+        : undefined,
+      openUntil: isSet(object.openUntil)
+        ? fromJsonTimestamp(object.openUntil)
+        : isSet(object.open_until)
+        ? fromJsonTimestamp(object.open_until)
+        : undefined,
+    };
+  },
+
+  toJSON(message: Rehearsal): unknown {
+    const obj: any = {};
+    if (message.kind !== "") {
+      obj.kind = message.kind;
+    }
+    if (message.required !== false) {
+      obj.required = message.required;
+    }
+    if (message.counts !== false) {
+      obj.counts = message.counts;
+    }
+    if (message.whyNot !== "") {
+      obj.whyNot = message.whyNot;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.targetName !== "") {
+      obj.targetName = message.targetName;
+    }
+    if (message.suiteVersion !== "") {
+      obj.suiteVersion = message.suiteVersion;
+    }
+    if (message.resultDigest !== "") {
+      obj.resultDigest = message.resultDigest;
+    }
+    if (message.cases?.length) {
+      obj.cases = message.cases.map((e) => RehearsedCase.toJSON(e));
+    }
+    if (message.recordedBy !== "") {
+      obj.recordedBy = message.recordedBy;
+    }
+    if (message.recordedAt !== undefined) {
+      obj.recordedAt = fromTimestamp(message.recordedAt).toISOString();
+    }
+    if (message.validUntil !== undefined) {
+      obj.validUntil = fromTimestamp(message.validUntil).toISOString();
+    }
+    if (message.openUntil !== undefined) {
+      obj.openUntil = fromTimestamp(message.openUntil).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Rehearsal>): Rehearsal {
+    return Rehearsal.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Rehearsal>): Rehearsal {
+    const message = createBaseRehearsal();
+    message.kind = object.kind ?? "";
+    message.required = object.required ?? false;
+    message.counts = object.counts ?? false;
+    message.whyNot = object.whyNot ?? "";
+    message.resource = object.resource ?? "";
+    message.targetName = object.targetName ?? "";
+    message.suiteVersion = object.suiteVersion ?? "";
+    message.resultDigest = object.resultDigest ?? "";
+    message.cases = object.cases?.map((e) => RehearsedCase.fromPartial(e)) || [];
+    message.recordedBy = object.recordedBy ?? "";
+    message.recordedAt = (object.recordedAt !== undefined && object.recordedAt !== null)
+      ? Timestamp.fromPartial(object.recordedAt)
+      : undefined;
+    message.validUntil = (object.validUntil !== undefined && object.validUntil !== null)
+      ? Timestamp.fromPartial(object.validUntil)
+      : undefined;
+    message.openUntil = (object.openUntil !== undefined && object.openUntil !== null)
+      ? Timestamp.fromPartial(object.openUntil)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseBeginRehearsalRequest(): BeginRehearsalRequest {
+  return { namespace: "", resources: [], runIds: [], within: undefined };
+}
+
+export const BeginRehearsalRequest: MessageFns<BeginRehearsalRequest, "writ.v1.BeginRehearsalRequest"> = {
+  $type: "writ.v1.BeginRehearsalRequest" as const,
+
+  encode(message: BeginRehearsalRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    for (const v of message.resources) {
+      writer.uint32(18).string(v!);
+    }
+    for (const v of message.runIds) {
+      writer.uint32(26).string(v!);
+    }
+    if (message.within !== undefined) {
+      Duration.encode(message.within, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): BeginRehearsalRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseBeginRehearsalRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resources.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.runIds.push(reader.string());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.within = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): BeginRehearsalRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      resources: globalThis.Array.isArray(object?.resources)
+        ? object.resources.map((e: any) => globalThis.String(e))
+        : [],
+      runIds: globalThis.Array.isArray(object?.runIds)
+        ? object.runIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.run_ids)
+        ? object.run_ids.map((e: any) => globalThis.String(e))
+        : [],
+      within: isSet(object.within) ? Duration.fromJSON(object.within) : undefined,
+    };
+  },
+
+  toJSON(message: BeginRehearsalRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.resources?.length) {
+      obj.resources = message.resources;
+    }
+    if (message.runIds?.length) {
+      obj.runIds = message.runIds;
+    }
+    if (message.within !== undefined) {
+      obj.within = Duration.toJSON(message.within);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<BeginRehearsalRequest>): BeginRehearsalRequest {
+    return BeginRehearsalRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<BeginRehearsalRequest>): BeginRehearsalRequest {
+    const message = createBaseBeginRehearsalRequest();
+    message.namespace = object.namespace ?? "";
+    message.resources = object.resources?.map((e) => e) || [];
+    message.runIds = object.runIds?.map((e) => e) || [];
+    message.within = (object.within !== undefined && object.within !== null)
+      ? Duration.fromPartial(object.within)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseBeginRehearsalResponse(): BeginRehearsalResponse {
+  return { until: undefined, logRevision: 0n };
+}
+
+export const BeginRehearsalResponse: MessageFns<BeginRehearsalResponse, "writ.v1.BeginRehearsalResponse"> = {
+  $type: "writ.v1.BeginRehearsalResponse" as const,
+
+  encode(message: BeginRehearsalResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.until !== undefined) {
+      Timestamp.encode(message.until, writer.uint32(10).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): BeginRehearsalResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseBeginRehearsalResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.until = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): BeginRehearsalResponse {
+    return {
+      until: isSet(object.until) ? fromJsonTimestamp(object.until) : undefined,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: BeginRehearsalResponse): unknown {
+    const obj: any = {};
+    if (message.until !== undefined) {
+      obj.until = fromTimestamp(message.until).toISOString();
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<BeginRehearsalResponse>): BeginRehearsalResponse {
+    return BeginRehearsalResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<BeginRehearsalResponse>): BeginRehearsalResponse {
+    const message = createBaseBeginRehearsalResponse();
+    message.until = (object.until !== undefined && object.until !== null)
+      ? Timestamp.fromPartial(object.until)
+      : undefined;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseRecordRehearsalRequest(): RecordRehearsalRequest {
+  return {
+    namespace: "",
+    resource: "",
+    targetName: "",
+    suiteVersion: "",
+    resultDigest: "",
+    cases: [],
+    validFor: undefined,
+  };
+}
+
+export const RecordRehearsalRequest: MessageFns<RecordRehearsalRequest, "writ.v1.RecordRehearsalRequest"> = {
+  $type: "writ.v1.RecordRehearsalRequest" as const,
+
+  encode(message: RecordRehearsalRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    if (message.targetName !== "") {
+      writer.uint32(26).string(message.targetName);
+    }
+    if (message.suiteVersion !== "") {
+      writer.uint32(34).string(message.suiteVersion);
+    }
+    if (message.resultDigest !== "") {
+      writer.uint32(42).string(message.resultDigest);
+    }
+    for (const v of message.cases) {
+      RehearsedCase.encode(v!, writer.uint32(50).fork()).join();
+    }
+    if (message.validFor !== undefined) {
+      Duration.encode(message.validFor, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RecordRehearsalRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRecordRehearsalRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.targetName = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.suiteVersion = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.resultDigest = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.cases.push(RehearsedCase.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.validFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RecordRehearsalRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      targetName: isSet(object.targetName)
+        ? globalThis.String(object.targetName)
+        : isSet(object.target_name)
+        ? globalThis.String(object.target_name)
+        : "",
+      suiteVersion: isSet(object.suiteVersion)
+        ? globalThis.String(object.suiteVersion)
+        : isSet(object.suite_version)
+        ? globalThis.String(object.suite_version)
+        : "",
+      resultDigest: isSet(object.resultDigest)
+        ? globalThis.String(object.resultDigest)
+        : isSet(object.result_digest)
+        ? globalThis.String(object.result_digest)
+        : "",
+      cases: globalThis.Array.isArray(object?.cases) ? object.cases.map((e: any) => RehearsedCase.fromJSON(e)) : [],
+      validFor: isSet(object.validFor)
+        ? Duration.fromJSON(object.validFor)
+        : isSet(object.valid_for)
+        ? Duration.fromJSON(object.valid_for)
+        : undefined,
+    };
+  },
+
+  toJSON(message: RecordRehearsalRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.targetName !== "") {
+      obj.targetName = message.targetName;
+    }
+    if (message.suiteVersion !== "") {
+      obj.suiteVersion = message.suiteVersion;
+    }
+    if (message.resultDigest !== "") {
+      obj.resultDigest = message.resultDigest;
+    }
+    if (message.cases?.length) {
+      obj.cases = message.cases.map((e) => RehearsedCase.toJSON(e));
+    }
+    if (message.validFor !== undefined) {
+      obj.validFor = Duration.toJSON(message.validFor);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<RecordRehearsalRequest>): RecordRehearsalRequest {
+    return RecordRehearsalRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RecordRehearsalRequest>): RecordRehearsalRequest {
+    const message = createBaseRecordRehearsalRequest();
+    message.namespace = object.namespace ?? "";
+    message.resource = object.resource ?? "";
+    message.targetName = object.targetName ?? "";
+    message.suiteVersion = object.suiteVersion ?? "";
+    message.resultDigest = object.resultDigest ?? "";
+    message.cases = object.cases?.map((e) => RehearsedCase.fromPartial(e)) || [];
+    message.validFor = (object.validFor !== undefined && object.validFor !== null)
+      ? Duration.fromPartial(object.validFor)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseRecordRehearsalResponse(): RecordRehearsalResponse {
+  return { rehearsal: undefined, logRevision: 0n };
+}
+
+export const RecordRehearsalResponse: MessageFns<RecordRehearsalResponse, "writ.v1.RecordRehearsalResponse"> = {
+  $type: "writ.v1.RecordRehearsalResponse" as const,
+
+  encode(message: RecordRehearsalResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.rehearsal !== undefined) {
+      Rehearsal.encode(message.rehearsal, writer.uint32(10).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RecordRehearsalResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRecordRehearsalResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.rehearsal = Rehearsal.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): RecordRehearsalResponse {
+    return {
+      rehearsal: isSet(object.rehearsal) ? Rehearsal.fromJSON(object.rehearsal) : undefined,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: RecordRehearsalResponse): unknown {
+    const obj: any = {};
+    if (message.rehearsal !== undefined) {
+      obj.rehearsal = Rehearsal.toJSON(message.rehearsal);
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<RecordRehearsalResponse>): RecordRehearsalResponse {
+    return RecordRehearsalResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RecordRehearsalResponse>): RecordRehearsalResponse {
+    const message = createBaseRecordRehearsalResponse();
+    message.rehearsal = (object.rehearsal !== undefined && object.rehearsal !== null)
+      ? Rehearsal.fromPartial(object.rehearsal)
+      : undefined;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseListRehearsalsRequest(): ListRehearsalsRequest {
+  return { namespace: "", page: undefined };
+}
+
+export const ListRehearsalsRequest: MessageFns<ListRehearsalsRequest, "writ.v1.ListRehearsalsRequest"> = {
+  $type: "writ.v1.ListRehearsalsRequest" as const,
+
+  encode(message: ListRehearsalsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.page !== undefined) {
+      PageRequest.encode(message.page, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListRehearsalsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListRehearsalsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.page = PageRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListRehearsalsRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      page: isSet(object.page) ? PageRequest.fromJSON(object.page) : undefined,
+    };
+  },
+
+  toJSON(message: ListRehearsalsRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.page !== undefined) {
+      obj.page = PageRequest.toJSON(message.page);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListRehearsalsRequest>): ListRehearsalsRequest {
+    return ListRehearsalsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListRehearsalsRequest>): ListRehearsalsRequest {
+    const message = createBaseListRehearsalsRequest();
+    message.namespace = object.namespace ?? "";
+    message.page = (object.page !== undefined && object.page !== null)
+      ? PageRequest.fromPartial(object.page)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseListRehearsalsResponse(): ListRehearsalsResponse {
+  return { rehearsals: [], nextPageToken: "" };
+}
+
+export const ListRehearsalsResponse: MessageFns<ListRehearsalsResponse, "writ.v1.ListRehearsalsResponse"> = {
+  $type: "writ.v1.ListRehearsalsResponse" as const,
+
+  encode(message: ListRehearsalsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.rehearsals) {
+      Rehearsal.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListRehearsalsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListRehearsalsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.rehearsals.push(Rehearsal.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListRehearsalsResponse {
+    return {
+      rehearsals: globalThis.Array.isArray(object?.rehearsals)
+        ? object.rehearsals.map((e: any) => Rehearsal.fromJSON(e))
+        : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListRehearsalsResponse): unknown {
+    const obj: any = {};
+    if (message.rehearsals?.length) {
+      obj.rehearsals = message.rehearsals.map((e) => Rehearsal.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListRehearsalsResponse>): ListRehearsalsResponse {
+    return ListRehearsalsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListRehearsalsResponse>): ListRehearsalsResponse {
+    const message = createBaseListRehearsalsResponse();
+    message.rehearsals = object.rehearsals?.map((e) => Rehearsal.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
 /** Reads, checks and changes the conflict map. */
 export type ConflictMapServiceService = typeof ConflictMapServiceService;
 export const ConflictMapServiceService = {
@@ -3716,6 +5005,48 @@ export const ConflictMapServiceService = {
     responseDeserialize: (value: Buffer): ListUnmatchedResourcesResponse =>
       ListUnmatchedResourcesResponse.decode(value),
   },
+  /**
+   * Lets the runs of a suite have the resources it rehearses on, though their kinds demand a rehearsal and have none that
+   * counts. Roles: target (of kinds it owns), admin.
+   */
+  beginRehearsal: {
+    path: "/writ.v1.ConflictMapService/BeginRehearsal" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: BeginRehearsalRequest): Buffer =>
+      Buffer.from(BeginRehearsalRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): BeginRehearsalRequest => BeginRehearsalRequest.decode(value),
+    responseSerialize: (value: BeginRehearsalResponse): Buffer =>
+      Buffer.from(BeginRehearsalResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): BeginRehearsalResponse => BeginRehearsalResponse.decode(value),
+  },
+  /**
+   * Records what a suite found about the target of a kind. The newest result counts, a bad one too.
+   * Roles: target (of kinds it owns), admin.
+   */
+  recordRehearsal: {
+    path: "/writ.v1.ConflictMapService/RecordRehearsal" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: RecordRehearsalRequest): Buffer =>
+      Buffer.from(RecordRehearsalRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): RecordRehearsalRequest => RecordRehearsalRequest.decode(value),
+    responseSerialize: (value: RecordRehearsalResponse): Buffer =>
+      Buffer.from(RecordRehearsalResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): RecordRehearsalResponse => RecordRehearsalResponse.decode(value),
+  },
+  /** The last rehearsal of each kind, also of kinds that demand one and have none. Roles: target, admin, operator, auditor. */
+  listRehearsals: {
+    path: "/writ.v1.ConflictMapService/ListRehearsals" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListRehearsalsRequest): Buffer =>
+      Buffer.from(ListRehearsalsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListRehearsalsRequest => ListRehearsalsRequest.decode(value),
+    responseSerialize: (value: ListRehearsalsResponse): Buffer =>
+      Buffer.from(ListRehearsalsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListRehearsalsResponse => ListRehearsalsResponse.decode(value),
+  },
 } as const;
 
 export interface ConflictMapServiceServer extends UntypedServiceImplementation {
@@ -3740,6 +5071,18 @@ export interface ConflictMapServiceServer extends UntypedServiceImplementation {
   getTaskMatrix: handleUnaryCall<GetTaskMatrixRequest, GetTaskMatrixResponse>;
   /** Resources that were asked for or checked and that no kind matches. Roles: admin, operator, auditor. */
   listUnmatchedResources: handleUnaryCall<ListUnmatchedResourcesRequest, ListUnmatchedResourcesResponse>;
+  /**
+   * Lets the runs of a suite have the resources it rehearses on, though their kinds demand a rehearsal and have none that
+   * counts. Roles: target (of kinds it owns), admin.
+   */
+  beginRehearsal: handleUnaryCall<BeginRehearsalRequest, BeginRehearsalResponse>;
+  /**
+   * Records what a suite found about the target of a kind. The newest result counts, a bad one too.
+   * Roles: target (of kinds it owns), admin.
+   */
+  recordRehearsal: handleUnaryCall<RecordRehearsalRequest, RecordRehearsalResponse>;
+  /** The last rehearsal of each kind, also of kinds that demand one and have none. Roles: target, admin, operator, auditor. */
+  listRehearsals: handleUnaryCall<ListRehearsalsRequest, ListRehearsalsResponse>;
 }
 
 export interface ConflictMapServiceClient extends Client {
@@ -3889,6 +5232,60 @@ export interface ConflictMapServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListUnmatchedResourcesResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Lets the runs of a suite have the resources it rehearses on, though their kinds demand a rehearsal and have none that
+   * counts. Roles: target (of kinds it owns), admin.
+   */
+  beginRehearsal(
+    request: BeginRehearsalRequest,
+    callback: (error: ServiceError | null, response: BeginRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  beginRehearsal(
+    request: BeginRehearsalRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: BeginRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  beginRehearsal(
+    request: BeginRehearsalRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: BeginRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Records what a suite found about the target of a kind. The newest result counts, a bad one too.
+   * Roles: target (of kinds it owns), admin.
+   */
+  recordRehearsal(
+    request: RecordRehearsalRequest,
+    callback: (error: ServiceError | null, response: RecordRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  recordRehearsal(
+    request: RecordRehearsalRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: RecordRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  recordRehearsal(
+    request: RecordRehearsalRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: RecordRehearsalResponse) => void,
+  ): ClientUnaryCall;
+  /** The last rehearsal of each kind, also of kinds that demand one and have none. Roles: target, admin, operator, auditor. */
+  listRehearsals(
+    request: ListRehearsalsRequest,
+    callback: (error: ServiceError | null, response: ListRehearsalsResponse) => void,
+  ): ClientUnaryCall;
+  listRehearsals(
+    request: ListRehearsalsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListRehearsalsResponse) => void,
+  ): ClientUnaryCall;
+  listRehearsals(
+    request: ListRehearsalsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListRehearsalsResponse) => void,
   ): ClientUnaryCall;
 }
 

@@ -1893,8 +1893,9 @@ export const CredentialServiceService = {
     responseDeserialize: (value: Buffer): RotateSigningKeyResponse => RotateSigningKeyResponse.decode(value),
   },
   /**
-   * Withdraws a key that does not sign and destroys its private part: what it signed is refused, by the
-   * coordinator within 30 s, by others when they fetch the keys again. Idempotent. Roles: operator, admin.
+   * Withdraws a key that does not sign and destroys its private part: once this has returned, what it
+   * signed is refused by every check and introspection; by others when they fetch the keys again. Idempotent.
+   * Roles: operator, admin.
    */
   retireSigningKey: {
     path: "/writ.v1.CredentialService/RetireSigningKey" as const,
@@ -1938,8 +1939,9 @@ export interface CredentialServiceServer extends UntypedServiceImplementation {
    */
   rotateSigningKey: handleUnaryCall<RotateSigningKeyRequest, RotateSigningKeyResponse>;
   /**
-   * Withdraws a key that does not sign and destroys its private part: what it signed is refused, by the
-   * coordinator within 30 s, by others when they fetch the keys again. Idempotent. Roles: operator, admin.
+   * Withdraws a key that does not sign and destroys its private part: once this has returned, what it
+   * signed is refused by every check and introspection; by others when they fetch the keys again. Idempotent.
+   * Roles: operator, admin.
    */
   retireSigningKey: handleUnaryCall<RetireSigningKeyRequest, RetireSigningKeyResponse>;
 }
@@ -2057,8 +2059,9 @@ export interface CredentialServiceClient extends Client {
     callback: (error: ServiceError | null, response: RotateSigningKeyResponse) => void,
   ): ClientUnaryCall;
   /**
-   * Withdraws a key that does not sign and destroys its private part: what it signed is refused, by the
-   * coordinator within 30 s, by others when they fetch the keys again. Idempotent. Roles: operator, admin.
+   * Withdraws a key that does not sign and destroys its private part: once this has returned, what it
+   * signed is refused by every check and introspection; by others when they fetch the keys again. Idempotent.
+   * Roles: operator, admin.
    */
   retireSigningKey(
     request: RetireSigningKeyRequest,

@@ -10,8 +10,10 @@ import {
   type CallOptions,
   type ChannelCredentials,
   Client,
+  type ClientDuplexStream,
   type ClientOptions,
   type ClientUnaryCall,
+  type handleBidiStreamingCall,
   type handleUnaryCall,
   makeGenericClientConstructor,
   type Metadata,
@@ -19,7 +21,17 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import { Duration } from "../../google/protobuf/duration.js";
-import { Confirmation } from "./types.js";
+import { Timestamp } from "../../google/protobuf/timestamp.js";
+import {
+  Access,
+  accessFromJSON,
+  accessToJSON,
+  Confirmation,
+  Fault,
+  Scope,
+  scopeFromJSON,
+  scopeToJSON,
+} from "./types.js";
 
 /** Why one write is allowed or not. */
 export enum FenceReason {
@@ -65,7 +77,7 @@ export enum FenceReason {
   FENCE_REASON_FUTURE_TOKEN = 19,
   /** FENCE_REASON_VERSION_REQUIRED - An optimistic action must carry the observed version. */
   FENCE_REASON_VERSION_REQUIRED = 20,
-  /** FENCE_REASON_FROZEN - An operator froze the resource. */
+  /** FENCE_REASON_FROZEN - An operator froze the resource, for writes under live leases too. */
   FENCE_REASON_FROZEN = 21,
   /** FENCE_REASON_IN_DOUBT - A write to the resource has an unknown outcome. */
   FENCE_REASON_IN_DOUBT = 22,
@@ -333,6 +345,105 @@ export function fenceReasonToJSON(object: FenceReason): string {
   }
 }
 
+/** What became of a write. */
+export enum WriteResult {
+  /** WRITE_RESULT_UNSPECIFIED - Never valid in a request. */
+  WRITE_RESULT_UNSPECIFIED = 0,
+  /** WRITE_RESULT_SUCCEEDED - It took effect. */
+  WRITE_RESULT_SUCCEEDED = 1,
+  /** WRITE_RESULT_FAILED - It changed nothing, for certain. */
+  WRITE_RESULT_FAILED = 2,
+  /** WRITE_RESULT_UNKNOWN - The target cannot tell. The admission stays open. */
+  WRITE_RESULT_UNKNOWN = 3,
+}
+
+export function writeResultFromJSON(object: any): WriteResult {
+  switch (object) {
+    case 0:
+    case "WRITE_RESULT_UNSPECIFIED":
+      return WriteResult.WRITE_RESULT_UNSPECIFIED;
+    case 1:
+    case "WRITE_RESULT_SUCCEEDED":
+      return WriteResult.WRITE_RESULT_SUCCEEDED;
+    case 2:
+    case "WRITE_RESULT_FAILED":
+      return WriteResult.WRITE_RESULT_FAILED;
+    case 3:
+    case "WRITE_RESULT_UNKNOWN":
+      return WriteResult.WRITE_RESULT_UNKNOWN;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum WriteResult");
+  }
+}
+
+export function writeResultToJSON(object: WriteResult): string {
+  switch (object) {
+    case WriteResult.WRITE_RESULT_UNSPECIFIED:
+      return "WRITE_RESULT_UNSPECIFIED";
+    case WriteResult.WRITE_RESULT_SUCCEEDED:
+      return "WRITE_RESULT_SUCCEEDED";
+    case WriteResult.WRITE_RESULT_FAILED:
+      return "WRITE_RESULT_FAILED";
+    case WriteResult.WRITE_RESULT_UNKNOWN:
+      return "WRITE_RESULT_UNKNOWN";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum WriteResult");
+  }
+}
+
+/** What a report did. */
+export enum ReportOutcome {
+  /** REPORT_OUTCOME_UNSPECIFIED - Never sent. */
+  REPORT_OUTCOME_UNSPECIFIED = 0,
+  /** REPORT_OUTCOME_CLOSED - The admission is closed: the outcome is known. */
+  REPORT_OUTCOME_CLOSED = 1,
+  /** REPORT_OUTCOME_RECORDED - Recorded. There is no admission, or it stays open as the result is not known. */
+  REPORT_OUTCOME_RECORDED = 2,
+  /** REPORT_OUTCOME_ALREADY_KNOWN - The same was known before; nothing was changed. */
+  REPORT_OUTCOME_ALREADY_KNOWN = 3,
+  /** REPORT_OUTCOME_CONTRADICTS - Another result was reported or settled before, and holds. This one is in the log for people to look at. */
+  REPORT_OUTCOME_CONTRADICTS = 4,
+}
+
+export function reportOutcomeFromJSON(object: any): ReportOutcome {
+  switch (object) {
+    case 0:
+    case "REPORT_OUTCOME_UNSPECIFIED":
+      return ReportOutcome.REPORT_OUTCOME_UNSPECIFIED;
+    case 1:
+    case "REPORT_OUTCOME_CLOSED":
+      return ReportOutcome.REPORT_OUTCOME_CLOSED;
+    case 2:
+    case "REPORT_OUTCOME_RECORDED":
+      return ReportOutcome.REPORT_OUTCOME_RECORDED;
+    case 3:
+    case "REPORT_OUTCOME_ALREADY_KNOWN":
+      return ReportOutcome.REPORT_OUTCOME_ALREADY_KNOWN;
+    case 4:
+    case "REPORT_OUTCOME_CONTRADICTS":
+      return ReportOutcome.REPORT_OUTCOME_CONTRADICTS;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum ReportOutcome");
+  }
+}
+
+export function reportOutcomeToJSON(object: ReportOutcome): string {
+  switch (object) {
+    case ReportOutcome.REPORT_OUTCOME_UNSPECIFIED:
+      return "REPORT_OUTCOME_UNSPECIFIED";
+    case ReportOutcome.REPORT_OUTCOME_CLOSED:
+      return "REPORT_OUTCOME_CLOSED";
+    case ReportOutcome.REPORT_OUTCOME_RECORDED:
+      return "REPORT_OUTCOME_RECORDED";
+    case ReportOutcome.REPORT_OUTCOME_ALREADY_KNOWN:
+      return "REPORT_OUTCOME_ALREADY_KNOWN";
+    case ReportOutcome.REPORT_OUTCOME_CONTRADICTS:
+      return "REPORT_OUTCOME_CONTRADICTS";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum ReportOutcome");
+  }
+}
+
 /** One write about to be made. */
 export interface ProtectedWrite {
   /** The resource, or an alias of it. Required. */
@@ -366,7 +477,7 @@ export interface CheckFenceRequest {
   writes: ProtectedWrite[];
   /**
    * Correlates this check with the target's own log, and finds it by `writ why`; at most 128
-   * printable ASCII characters. Empty: none.
+   * printable ASCII characters. Required for tracked actions, unique for each attempt. Empty: none.
    */
   requestId: string;
   /**
@@ -391,6 +502,24 @@ export interface WriteVerdict {
   message: string;
   /** True: the kind is in `observe` mode, and `reason` is what `enforce` would have answered. */
   observedOnly: boolean;
+  /**
+   * The action is tracked, and this is the admission of the write: say what became of it by ReportWrite. Empty: the
+   * action is not tracked, or not every write of the check is allowed.
+   */
+  admissionId: string;
+  /** For the target's guard, with reason OK only: the token of the lease for this write. Zero: none. */
+  fencingToken: bigint;
+  /**
+   * With reason OK only. True: the write is a leased one, which raises the guard's mark; false: it is
+   * optimistic, and must be made under the condition of its observed version.
+   */
+  exclusive: boolean;
+  /**
+   * With reason OK only. True: an explicit lease covers the write, as those that replace or delete a shared document
+   * need on a version conflict: the run asked for this very resource by name, and holds it alone. False where a rule of
+   * the map implied the entry, where only a subtree above covers it, and where the write is optimistic.
+   */
+  explicit: boolean;
 }
 
 /** The verdict. */
@@ -405,7 +534,369 @@ export interface CheckFenceResponse {
    * What was left of the lease when this was decided: information for the caller's own deadline,
    * counted from when it sent the check. It never replaces a check. Absent when denied.
    */
-  validFor?: Duration | undefined;
+  validFor?:
+    | Duration
+    | undefined;
+  /** The run that holds the lease. Empty when `valid_for` is absent. */
+  runId: string;
+  /** The lease, also where a credential was presented in its place. Empty when `valid_for` is absent. */
+  leaseId: string;
+  /**
+   * When the lease expires on the database clock, unless it is renewed or ends early: what the
+   * target's guard keeps beside its mark. Absent when `valid_for` is.
+   */
+  expiresAt?: Timestamp | undefined;
+}
+
+/** Checks that are asked together; at most 1,024 of a stream may be unanswered. */
+export interface StreamFenceChecksRequest {
+  /** Each for itself. Empty: nothing is asked. */
+  checks: NumberedCheck[];
+}
+
+/** One check on a stream. */
+export interface NumberedCheck {
+  /** Chosen by the caller; names the check in its answer. Must be of no check on the stream that is unanswered. */
+  number: number;
+  /** As CheckFence takes it. Required. */
+  check?:
+    | CheckFenceRequest
+    | undefined;
+  /**
+   * Correlates the check with logs and events, as the metadata `x-request-id` of a call of its own; at most 128 printable
+   * ASCII characters. Empty: the one that the stream was opened with.
+   */
+  requestId: string;
+  /**
+   * W3C trace context of the request that is checked, as the metadata `traceparent` of a call of its own. Empty: the check
+   * is part of no trace.
+   */
+  traceparent: string;
+}
+
+/** Answers, as they are there. */
+export interface StreamFenceChecksResponse {
+  /** Each of one check. */
+  verdicts: NumberedVerdict[];
+  /**
+   * This replica is about to end. What it was asked before is answered, nothing new is decided: open a stream to another
+   * one, or the same after its restart.
+   */
+  goingAway: boolean;
+}
+
+/** The answer to one check. */
+export interface NumberedVerdict {
+  /** As the check had it. */
+  number: number;
+  /** What came of it. Without a verdict nothing is allowed. */
+  outcome?:
+    | //
+    /** As CheckFence answers. */
+    { $case: "verdict"; value: CheckFenceResponse }
+    | //
+    /** It could not be decided; the status that CheckFence would have ended with. */
+    { $case: "fault"; value: Fault }
+    | undefined;
+}
+
+/** Says something on a watch. */
+export interface WatchFencesRequest {
+  /** What it says. Required. */
+  said?:
+    | //
+    /** The first message, and only that. */
+    { $case: "open"; value: WatchFencesOpen }
+    | //
+    /** Any later one. */
+    { $case: "ping"; value: WatchFencesPing }
+    | undefined;
+}
+
+/** Begins a watch. */
+export interface WatchFencesOpen {
+  /** Empty means "default". */
+  namespace: string;
+  /** The last place that was reached, on whatever replica. Absent: from a snapshot. */
+  resumeFrom?:
+    | LogPosition
+    | undefined;
+  /** Tells only what kinds with `validation: view` are about. The same as before when it resumes. */
+  viewKindsOnly: boolean;
+}
+
+/** Asks for a mark. */
+export interface WatchFencesPing {
+  /** Names the mark. Several that are not answered yet are answered by one mark, of the last of them; so count on. */
+  number: bigint;
+}
+
+/** A place in the log of the namespace. */
+export interface LogPosition {
+  /** Revision of an event, 1 or more. */
+  revision: bigint;
+  /** Its hash, 64 hexadecimal digits: of which history it is. */
+  hash: string;
+}
+
+/** What a watch tells, in order. */
+export interface WatchFencesResponse {
+  /** To be taken in this order. */
+  updates: FenceUpdate[];
+  /** This replica is about to end: open a watch on another one from the last place that was reached. */
+  goingAway: boolean;
+}
+
+/** One thing that is told. */
+export interface FenceUpdate {
+  /** What it is. */
+  update?:
+    | //
+    /**
+     * Forget everything: a snapshot follows, up to the next `reached`. Also in the middle of a watch, when the conflict map
+     * was changed or the database lost history.
+     */
+    { $case: "snapshot"; value: FenceSnapshot }
+    | //
+    /** Of a snapshot: a kind of the conflict map. */
+    { $case: "kind"; value: WatchedKind }
+    | //
+    /** A lease is live, as it is from here on; takes the place of what was told of it before. */
+    { $case: "fence"; value: Fence }
+    | //
+    /** A lease is live for longer. */
+    { $case: "renewed"; value: FenceRenewed }
+    | //
+    /** A lease has ended. Also told of leases that were not told of. */
+    { $case: "ended"; value: FenceEnded }
+    | //
+    /** Resources are closed for writes under leases that live, or are so no more. */
+    { $case: "closed"; value: FenceClosed }
+    | //
+    /** Everything up to this place has been told. */
+    { $case: "reached"; value: LogPosition }
+    | //
+    /** Likewise, and it answers a ping. */
+    { $case: "mark"; value: FenceMark }
+    | undefined;
+}
+
+/** Begins a snapshot. */
+export interface FenceSnapshot {
+  /** Version of the conflict map. */
+  mapVersion: bigint;
+  /** A token that is later than the database clock by more than this is FUTURE_TOKEN. */
+  maxClockSkew?: Duration | undefined;
+}
+
+/**
+ * A kind of the conflict map, as far as a view needs it. Of kinds by which a resource matches several patterns the most
+ * specific one counts: a literal segment before a capture, a capture before a rest, left to right.
+ */
+export interface WatchedKind {
+  /** Which resources it is about: literal segments, `{name}` for one segment, a final `{name...}` for one or more. */
+  pattern: string;
+  /**
+   * True: a view decides about its resources. False: ask the coordinator, since it has another validation or other owners,
+   * or a path of it can be an alias of something else. So do for resources that no kind matches.
+   */
+  decides: boolean;
+  /** The greatest age at which a view decides, 100 ms to 60 s. Absent: it does not decide. */
+  maxViewAge?:
+    | Duration
+    | undefined;
+  /** In `observe` mode: nothing is refused, but a future token. What would be is recorded when the coordinator is asked. */
+  observes: boolean;
+  /** Actions that only the coordinator can allow, as they leave an admission. */
+  trackedActions: string[];
+}
+
+/** A live lease. */
+export interface Fence {
+  /** SHA-256 of the lease id's UTF-8 text, 32 bytes: what is presented is hashed and looked up. */
+  leaseDigest: Buffer;
+  /** The run that holds it. */
+  runId: string;
+  /**
+   * When it is over on the database clock. That clock is at most the `database_time` of the last mark and what has passed,
+   * on a monotonic clock, since its ping was sent; whoever reckons so never takes a lease to live for too long.
+   */
+  endsAt?:
+    | Timestamp
+    | undefined;
+  /** What it covers, with access WRITE and STABLE_READ, as far as it is of the caller's concern. */
+  entries: FenceEntry[];
+}
+
+/** One entry of a live lease. */
+export interface FenceEntry {
+  /** The resource's path. */
+  resource: string;
+  /** SCOPE_EXACT or SCOPE_SUBTREE. */
+  scope: Scope;
+  /** WRITE or STABLE_READ. Only WRITE allows writes. */
+  access: Access;
+  /** Verbs that it allows. */
+  actions: string[];
+  /** The token that must be presented. */
+  fencingToken: bigint;
+  /** False: a write must bring the version that the run has read. */
+  exclusive: boolean;
+  /** A rule of the conflict map brought it. With `exclusive` and without this, a write to this very resource is explicit. */
+  implied: boolean;
+  /** It was granted in `observe` mode although another run is in the way: a write under it is NOT_COVERED. */
+  withheld: boolean;
+}
+
+/** A lease is live for longer, or for as long as its expiry says, as its grant was claimed. */
+export interface FenceRenewed {
+  /** As in Fence. */
+  leaseDigest: Buffer;
+  /** As in Fence. */
+  endsAt?: Timestamp | undefined;
+}
+
+/** A lease has ended, or covers nothing of the caller's concern any more (NOT_COVERED). */
+export interface FenceEnded {
+  /** As in Fence. */
+  leaseDigest: Buffer;
+  /** What a check by it is answered now. */
+  reason: FenceReason;
+}
+
+/**
+ * Writes to resources are refused, or are so no more. Each closing counts for itself, and is known by all of its fields but
+ * the last.
+ */
+export interface FenceClosed {
+  /** With IN_DOUBT a path; with FROZEN a pattern, as in WatchedKind. */
+  resource: string;
+  /** SCOPE_EXACT: what it says. SCOPE_SUBTREE: and everything below. */
+  scope: Scope;
+  /** IN_DOUBT, or FROZEN, which comes first where both hold. */
+  reason: FenceReason;
+  /** False: this is over. */
+  closed: boolean;
+}
+
+/** Answers a ping: everything was told that was in the log when the database was asked, after the ping had come. */
+export interface FenceMark {
+  /** Of the ping. */
+  number: bigint;
+  /** Everything up to here has been told. */
+  position?:
+    | LogPosition
+    | undefined;
+  /** The database clock when it was asked. */
+  databaseTime?: Timestamp | undefined;
+}
+
+/** Reports an override at a target, or one use of it. */
+export interface ReportOverrideRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The target's own name of the override; 1 to 128 printable ASCII characters. Required. */
+  overrideId: string;
+  /** The person, as the target authenticated them; 1 to 256 bytes. Required. */
+  who: string;
+  /** Why it was needed; 1 to 1,024 bytes. Required. */
+  why: string;
+  /** When it ends, on the target's clock. Required. */
+  until?:
+    | Timestamp
+    | undefined;
+  /** Which resources it lets write, as patterns; 1 to 32. */
+  patterns: string[];
+  /** One request that was let in by it. Absent: the override itself is reported. */
+  use?: OverrideUse | undefined;
+}
+
+/** One request that an override let in. */
+export interface OverrideUse {
+  /**
+   * The request's correlation id; 1 to 128 printable ASCII characters. Required. Callers choose it, and may choose the
+   * same for several requests: see `use_id`.
+   */
+  requestId: string;
+  /** When it was let in, on the target's clock. Required. */
+  usedAt?:
+    | Timestamp
+    | undefined;
+  /** What it was let to write, 1 to 256. */
+  writes: OverriddenWrite[];
+  /**
+   * Names this use among those of the override, made up by the target for each request that it lets in; 1 to 128
+   * printable ASCII characters. Reported again with the same id it is the same use. Empty: `request_id` names it, and
+   * further requests with that are refused as a reuse, or taken for it.
+   */
+  useId: string;
+}
+
+/** One write that nobody was asked about. */
+export interface OverriddenWrite {
+  /** The resource, or an alias of it. Required. */
+  resource: string;
+  /** The verb, as the conflict map names it. Required. */
+  action: string;
+  /** The version that the request said it had read. Absent: none. */
+  observedVersion?: string | undefined;
+}
+
+/** That the report is in the log. */
+export interface ReportOverrideResponse {
+  /** True: it was there already. */
+  alreadyReported: boolean;
+  /** Log revision at which it is there. */
+  logRevision: bigint;
+}
+
+/** What became of one write. */
+export interface WriteReport {
+  /** As the check answered. Empty: the write is known by the request's lease and request id, and by resource and action. */
+  admissionId: string;
+  /** As in the check. Required without `admission_id`. */
+  resource: string;
+  /** As in the check. Required without `admission_id`. */
+  action: string;
+  /** What became of it. Required. */
+  result: WriteResult;
+  /** The version that the write was based on; at most 256 bytes. Absent: none. */
+  observedVersion?:
+    | string
+    | undefined;
+  /** The version of the resource after the write; at most 256 bytes. Absent: none, or not known. */
+  newVersion?:
+    | string
+    | undefined;
+  /** Names of what it changed, as far as the target knows; at most 64 of at most 256 bytes. No values. */
+  changedFields: string[];
+}
+
+/** Reports what became of the writes of one check. */
+export interface ReportWriteRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The lease of the check. Required, unless `credential` is given or each report has its admission_id. */
+  leaseId: string;
+  /** The request id of the check; at most 128 printable ASCII characters. */
+  requestId: string;
+  /** The credential of the check, in place of `lease_id`; it may have expired since. Empty: none. */
+  credential: string;
+  /** 1 to 256. */
+  writes: WriteReport[];
+  /**
+   * Why they failed, or are not known; at most 1,024 bytes. Facts only, no secrets. Stands beside the log, where it can be
+   * erased.
+   */
+  detail: string;
+}
+
+/** The answer to ReportWrite. */
+export interface ReportWriteResponse {
+  /** One per write, in the order of the request. */
+  outcomes: ReportOutcome[];
+  /** Log revision at which this was true. */
+  logRevision: bigint;
 }
 
 function createBaseProtectedWrite(): ProtectedWrite {
@@ -730,7 +1221,16 @@ export const CheckFenceRequest: MessageFns<CheckFenceRequest, "writ.v1.CheckFenc
 };
 
 function createBaseWriteVerdict(): WriteVerdict {
-  return { allowed: false, reason: 0, message: "", observedOnly: false };
+  return {
+    allowed: false,
+    reason: 0,
+    message: "",
+    observedOnly: false,
+    admissionId: "",
+    fencingToken: 0n,
+    exclusive: false,
+    explicit: false,
+  };
 }
 
 export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
@@ -748,6 +1248,21 @@ export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
     }
     if (message.observedOnly !== false) {
       writer.uint32(32).bool(message.observedOnly);
+    }
+    if (message.admissionId !== "") {
+      writer.uint32(42).string(message.admissionId);
+    }
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asUintN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type uint64 too large");
+      }
+      writer.uint32(48).uint64(message.fencingToken);
+    }
+    if (message.exclusive !== false) {
+      writer.uint32(56).bool(message.exclusive);
+    }
+    if (message.explicit !== false) {
+      writer.uint32(64).bool(message.explicit);
     }
     return writer;
   },
@@ -797,6 +1312,38 @@ export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
             message.observedOnly = reader.bool();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.admissionId = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.fencingToken = reader.uint64() as bigint;
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.exclusive = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.explicit = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -819,6 +1366,18 @@ export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
         : isSet(object.observed_only)
         ? globalThis.Boolean(object.observed_only)
         : false,
+      admissionId: isSet(object.admissionId)
+        ? globalThis.String(object.admissionId)
+        : isSet(object.admission_id)
+        ? globalThis.String(object.admission_id)
+        : "",
+      fencingToken: isSet(object.fencingToken)
+        ? BigInt(object.fencingToken)
+        : isSet(object.fencing_token)
+        ? BigInt(object.fencing_token)
+        : 0n,
+      exclusive: isSet(object.exclusive) ? globalThis.Boolean(object.exclusive) : false,
+      explicit: isSet(object.explicit) ? globalThis.Boolean(object.explicit) : false,
     };
   },
 
@@ -836,6 +1395,18 @@ export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
     if (message.observedOnly !== false) {
       obj.observedOnly = message.observedOnly;
     }
+    if (message.admissionId !== "") {
+      obj.admissionId = message.admissionId;
+    }
+    if (message.fencingToken !== 0n) {
+      obj.fencingToken = message.fencingToken.toString();
+    }
+    if (message.exclusive !== false) {
+      obj.exclusive = message.exclusive;
+    }
+    if (message.explicit !== false) {
+      obj.explicit = message.explicit;
+    }
     return obj;
   },
 
@@ -848,12 +1419,26 @@ export const WriteVerdict: MessageFns<WriteVerdict, "writ.v1.WriteVerdict"> = {
     message.reason = object.reason ?? 0;
     message.message = object.message ?? "";
     message.observedOnly = object.observedOnly ?? false;
+    message.admissionId = object.admissionId ?? "";
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.exclusive = object.exclusive ?? false;
+    message.explicit = object.explicit ?? false;
     return message;
   },
 };
 
 function createBaseCheckFenceResponse(): CheckFenceResponse {
-  return { allowed: false, results: [], logRevision: 0n, validFor: undefined };
+  return {
+    allowed: false,
+    results: [],
+    logRevision: 0n,
+    validFor: undefined,
+    runId: "",
+    leaseId: "",
+    expiresAt: undefined,
+  };
 }
 
 export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFenceResponse"> = {
@@ -874,6 +1459,15 @@ export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFe
     }
     if (message.validFor !== undefined) {
       Duration.encode(message.validFor, writer.uint32(34).fork()).join();
+    }
+    if (message.runId !== "") {
+      writer.uint32(42).string(message.runId);
+    }
+    if (message.leaseId !== "") {
+      writer.uint32(50).string(message.leaseId);
+    }
+    if (message.expiresAt !== undefined) {
+      Timestamp.encode(message.expiresAt, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -923,6 +1517,30 @@ export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFe
             message.validFor = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.expiresAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -951,6 +1569,21 @@ export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFe
         : isSet(object.valid_for)
         ? Duration.fromJSON(object.valid_for)
         : undefined,
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      leaseId: isSet(object.leaseId)
+        ? globalThis.String(object.leaseId)
+        : isSet(object.lease_id)
+        ? globalThis.String(object.lease_id)
+        : "",
+      expiresAt: isSet(object.expiresAt)
+        ? fromJsonTimestamp(object.expiresAt)
+        : isSet(object.expires_at)
+        ? fromJsonTimestamp(object.expires_at)
+        : undefined,
     };
   },
 
@@ -968,6 +1601,15 @@ export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFe
     if (message.validFor !== undefined) {
       obj.validFor = Duration.toJSON(message.validFor);
     }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.leaseId !== "") {
+      obj.leaseId = message.leaseId;
+    }
+    if (message.expiresAt !== undefined) {
+      obj.expiresAt = fromTimestamp(message.expiresAt).toISOString();
+    }
     return obj;
   },
 
@@ -984,6 +1626,3096 @@ export const CheckFenceResponse: MessageFns<CheckFenceResponse, "writ.v1.CheckFe
     message.validFor = (object.validFor !== undefined && object.validFor !== null)
       ? Duration.fromPartial(object.validFor)
       : undefined;
+    message.runId = object.runId ?? "";
+    message.leaseId = object.leaseId ?? "";
+    message.expiresAt = (object.expiresAt !== undefined && object.expiresAt !== null)
+      ? Timestamp.fromPartial(object.expiresAt)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseStreamFenceChecksRequest(): StreamFenceChecksRequest {
+  return { checks: [] };
+}
+
+export const StreamFenceChecksRequest: MessageFns<StreamFenceChecksRequest, "writ.v1.StreamFenceChecksRequest"> = {
+  $type: "writ.v1.StreamFenceChecksRequest" as const,
+
+  encode(message: StreamFenceChecksRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.checks) {
+      NumberedCheck.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamFenceChecksRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamFenceChecksRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.checks.push(NumberedCheck.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StreamFenceChecksRequest {
+    return {
+      checks: globalThis.Array.isArray(object?.checks) ? object.checks.map((e: any) => NumberedCheck.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: StreamFenceChecksRequest): unknown {
+    const obj: any = {};
+    if (message.checks?.length) {
+      obj.checks = message.checks.map((e) => NumberedCheck.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StreamFenceChecksRequest>): StreamFenceChecksRequest {
+    return StreamFenceChecksRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamFenceChecksRequest>): StreamFenceChecksRequest {
+    const message = createBaseStreamFenceChecksRequest();
+    message.checks = object.checks?.map((e) => NumberedCheck.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseNumberedCheck(): NumberedCheck {
+  return { number: 0, check: undefined, requestId: "", traceparent: "" };
+}
+
+export const NumberedCheck: MessageFns<NumberedCheck, "writ.v1.NumberedCheck"> = {
+  $type: "writ.v1.NumberedCheck" as const,
+
+  encode(message: NumberedCheck, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0) {
+      writer.uint32(8).uint32(message.number);
+    }
+    if (message.check !== undefined) {
+      CheckFenceRequest.encode(message.check, writer.uint32(18).fork()).join();
+    }
+    if (message.requestId !== "") {
+      writer.uint32(26).string(message.requestId);
+    }
+    if (message.traceparent !== "") {
+      writer.uint32(34).string(message.traceparent);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NumberedCheck {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNumberedCheck();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.check = CheckFenceRequest.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.traceparent = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NumberedCheck {
+    return {
+      number: isSet(object.number) ? globalThis.Number(object.number) : 0,
+      check: isSet(object.check) ? CheckFenceRequest.fromJSON(object.check) : undefined,
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+      traceparent: isSet(object.traceparent) ? globalThis.String(object.traceparent) : "",
+    };
+  },
+
+  toJSON(message: NumberedCheck): unknown {
+    const obj: any = {};
+    if (message.number !== 0) {
+      obj.number = Math.round(message.number);
+    }
+    if (message.check !== undefined) {
+      obj.check = CheckFenceRequest.toJSON(message.check);
+    }
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    if (message.traceparent !== "") {
+      obj.traceparent = message.traceparent;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<NumberedCheck>): NumberedCheck {
+    return NumberedCheck.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NumberedCheck>): NumberedCheck {
+    const message = createBaseNumberedCheck();
+    message.number = object.number ?? 0;
+    message.check = (object.check !== undefined && object.check !== null)
+      ? CheckFenceRequest.fromPartial(object.check)
+      : undefined;
+    message.requestId = object.requestId ?? "";
+    message.traceparent = object.traceparent ?? "";
+    return message;
+  },
+};
+
+function createBaseStreamFenceChecksResponse(): StreamFenceChecksResponse {
+  return { verdicts: [], goingAway: false };
+}
+
+export const StreamFenceChecksResponse: MessageFns<StreamFenceChecksResponse, "writ.v1.StreamFenceChecksResponse"> = {
+  $type: "writ.v1.StreamFenceChecksResponse" as const,
+
+  encode(message: StreamFenceChecksResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.verdicts) {
+      NumberedVerdict.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.goingAway !== false) {
+      writer.uint32(16).bool(message.goingAway);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): StreamFenceChecksResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseStreamFenceChecksResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.verdicts.push(NumberedVerdict.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.goingAway = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): StreamFenceChecksResponse {
+    return {
+      verdicts: globalThis.Array.isArray(object?.verdicts)
+        ? object.verdicts.map((e: any) => NumberedVerdict.fromJSON(e))
+        : [],
+      goingAway: isSet(object.goingAway)
+        ? globalThis.Boolean(object.goingAway)
+        : isSet(object.going_away)
+        ? globalThis.Boolean(object.going_away)
+        : false,
+    };
+  },
+
+  toJSON(message: StreamFenceChecksResponse): unknown {
+    const obj: any = {};
+    if (message.verdicts?.length) {
+      obj.verdicts = message.verdicts.map((e) => NumberedVerdict.toJSON(e));
+    }
+    if (message.goingAway !== false) {
+      obj.goingAway = message.goingAway;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<StreamFenceChecksResponse>): StreamFenceChecksResponse {
+    return StreamFenceChecksResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<StreamFenceChecksResponse>): StreamFenceChecksResponse {
+    const message = createBaseStreamFenceChecksResponse();
+    message.verdicts = object.verdicts?.map((e) => NumberedVerdict.fromPartial(e)) || [];
+    message.goingAway = object.goingAway ?? false;
+    return message;
+  },
+};
+
+function createBaseNumberedVerdict(): NumberedVerdict {
+  return { number: 0, outcome: undefined };
+}
+
+export const NumberedVerdict: MessageFns<NumberedVerdict, "writ.v1.NumberedVerdict"> = {
+  $type: "writ.v1.NumberedVerdict" as const,
+
+  encode(message: NumberedVerdict, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0) {
+      writer.uint32(8).uint32(message.number);
+    }
+    switch (message.outcome?.$case) {
+      case "verdict":
+        CheckFenceResponse.encode(message.outcome.value, writer.uint32(18).fork()).join();
+        break;
+      case "fault":
+        Fault.encode(message.outcome.value, writer.uint32(26).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): NumberedVerdict {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseNumberedVerdict();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.outcome = { $case: "verdict", value: CheckFenceResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.outcome = { $case: "fault", value: Fault.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): NumberedVerdict {
+    return {
+      number: isSet(object.number) ? globalThis.Number(object.number) : 0,
+      outcome: isSet(object.verdict)
+        ? { $case: "verdict", value: CheckFenceResponse.fromJSON(object.verdict) }
+        : isSet(object.fault)
+        ? { $case: "fault", value: Fault.fromJSON(object.fault) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: NumberedVerdict): unknown {
+    const obj: any = {};
+    if (message.number !== 0) {
+      obj.number = Math.round(message.number);
+    }
+    if (message.outcome?.$case === "verdict") {
+      obj.verdict = CheckFenceResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "fault") {
+      obj.fault = Fault.toJSON(message.outcome.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<NumberedVerdict>): NumberedVerdict {
+    return NumberedVerdict.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<NumberedVerdict>): NumberedVerdict {
+    const message = createBaseNumberedVerdict();
+    message.number = object.number ?? 0;
+    switch (object.outcome?.$case) {
+      case "verdict": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "verdict", value: CheckFenceResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "fault": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "fault", value: Fault.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseWatchFencesRequest(): WatchFencesRequest {
+  return { said: undefined };
+}
+
+export const WatchFencesRequest: MessageFns<WatchFencesRequest, "writ.v1.WatchFencesRequest"> = {
+  $type: "writ.v1.WatchFencesRequest" as const,
+
+  encode(message: WatchFencesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.said?.$case) {
+      case "open":
+        WatchFencesOpen.encode(message.said.value, writer.uint32(10).fork()).join();
+        break;
+      case "ping":
+        WatchFencesPing.encode(message.said.value, writer.uint32(18).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchFencesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchFencesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.said = { $case: "open", value: WatchFencesOpen.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.said = { $case: "ping", value: WatchFencesPing.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchFencesRequest {
+    return {
+      said: isSet(object.open)
+        ? { $case: "open", value: WatchFencesOpen.fromJSON(object.open) }
+        : isSet(object.ping)
+        ? { $case: "ping", value: WatchFencesPing.fromJSON(object.ping) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: WatchFencesRequest): unknown {
+    const obj: any = {};
+    if (message.said?.$case === "open") {
+      obj.open = WatchFencesOpen.toJSON(message.said.value);
+    } else if (message.said?.$case === "ping") {
+      obj.ping = WatchFencesPing.toJSON(message.said.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WatchFencesRequest>): WatchFencesRequest {
+    return WatchFencesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WatchFencesRequest>): WatchFencesRequest {
+    const message = createBaseWatchFencesRequest();
+    switch (object.said?.$case) {
+      case "open": {
+        if (object.said?.value !== undefined && object.said?.value !== null) {
+          message.said = { $case: "open", value: WatchFencesOpen.fromPartial(object.said.value) };
+        }
+        break;
+      }
+      case "ping": {
+        if (object.said?.value !== undefined && object.said?.value !== null) {
+          message.said = { $case: "ping", value: WatchFencesPing.fromPartial(object.said.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseWatchFencesOpen(): WatchFencesOpen {
+  return { namespace: "", resumeFrom: undefined, viewKindsOnly: false };
+}
+
+export const WatchFencesOpen: MessageFns<WatchFencesOpen, "writ.v1.WatchFencesOpen"> = {
+  $type: "writ.v1.WatchFencesOpen" as const,
+
+  encode(message: WatchFencesOpen, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.resumeFrom !== undefined) {
+      LogPosition.encode(message.resumeFrom, writer.uint32(18).fork()).join();
+    }
+    if (message.viewKindsOnly !== false) {
+      writer.uint32(24).bool(message.viewKindsOnly);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchFencesOpen {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchFencesOpen();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resumeFrom = LogPosition.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.viewKindsOnly = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchFencesOpen {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      resumeFrom: isSet(object.resumeFrom)
+        ? LogPosition.fromJSON(object.resumeFrom)
+        : isSet(object.resume_from)
+        ? LogPosition.fromJSON(object.resume_from)
+        : undefined,
+      viewKindsOnly: isSet(object.viewKindsOnly)
+        ? globalThis.Boolean(object.viewKindsOnly)
+        : isSet(object.view_kinds_only)
+        ? globalThis.Boolean(object.view_kinds_only)
+        : false,
+    };
+  },
+
+  toJSON(message: WatchFencesOpen): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.resumeFrom !== undefined) {
+      obj.resumeFrom = LogPosition.toJSON(message.resumeFrom);
+    }
+    if (message.viewKindsOnly !== false) {
+      obj.viewKindsOnly = message.viewKindsOnly;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WatchFencesOpen>): WatchFencesOpen {
+    return WatchFencesOpen.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WatchFencesOpen>): WatchFencesOpen {
+    const message = createBaseWatchFencesOpen();
+    message.namespace = object.namespace ?? "";
+    message.resumeFrom = (object.resumeFrom !== undefined && object.resumeFrom !== null)
+      ? LogPosition.fromPartial(object.resumeFrom)
+      : undefined;
+    message.viewKindsOnly = object.viewKindsOnly ?? false;
+    return message;
+  },
+};
+
+function createBaseWatchFencesPing(): WatchFencesPing {
+  return { number: 0n };
+}
+
+export const WatchFencesPing: MessageFns<WatchFencesPing, "writ.v1.WatchFencesPing"> = {
+  $type: "writ.v1.WatchFencesPing" as const,
+
+  encode(message: WatchFencesPing, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0n) {
+      if (BigInt.asUintN(64, message.number) !== message.number) {
+        throw new globalThis.Error("value provided for field message.number of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.number);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchFencesPing {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchFencesPing();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchFencesPing {
+    return { number: isSet(object.number) ? BigInt(object.number) : 0n };
+  },
+
+  toJSON(message: WatchFencesPing): unknown {
+    const obj: any = {};
+    if (message.number !== 0n) {
+      obj.number = message.number.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WatchFencesPing>): WatchFencesPing {
+    return WatchFencesPing.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WatchFencesPing>): WatchFencesPing {
+    const message = createBaseWatchFencesPing();
+    message.number = (object.number !== undefined && object.number !== null) ? BigInt(object.number) : 0n;
+    return message;
+  },
+};
+
+function createBaseLogPosition(): LogPosition {
+  return { revision: 0n, hash: "" };
+}
+
+export const LogPosition: MessageFns<LogPosition, "writ.v1.LogPosition"> = {
+  $type: "writ.v1.LogPosition" as const,
+
+  encode(message: LogPosition, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.revision !== 0n) {
+      if (BigInt.asUintN(64, message.revision) !== message.revision) {
+        throw new globalThis.Error("value provided for field message.revision of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.revision);
+    }
+    if (message.hash !== "") {
+      writer.uint32(18).string(message.hash);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LogPosition {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLogPosition();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.revision = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.hash = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LogPosition {
+    return {
+      revision: isSet(object.revision) ? BigInt(object.revision) : 0n,
+      hash: isSet(object.hash) ? globalThis.String(object.hash) : "",
+    };
+  },
+
+  toJSON(message: LogPosition): unknown {
+    const obj: any = {};
+    if (message.revision !== 0n) {
+      obj.revision = message.revision.toString();
+    }
+    if (message.hash !== "") {
+      obj.hash = message.hash;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LogPosition>): LogPosition {
+    return LogPosition.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LogPosition>): LogPosition {
+    const message = createBaseLogPosition();
+    message.revision = (object.revision !== undefined && object.revision !== null) ? BigInt(object.revision) : 0n;
+    message.hash = object.hash ?? "";
+    return message;
+  },
+};
+
+function createBaseWatchFencesResponse(): WatchFencesResponse {
+  return { updates: [], goingAway: false };
+}
+
+export const WatchFencesResponse: MessageFns<WatchFencesResponse, "writ.v1.WatchFencesResponse"> = {
+  $type: "writ.v1.WatchFencesResponse" as const,
+
+  encode(message: WatchFencesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.updates) {
+      FenceUpdate.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.goingAway !== false) {
+      writer.uint32(16).bool(message.goingAway);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchFencesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchFencesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.updates.push(FenceUpdate.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.goingAway = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchFencesResponse {
+    return {
+      updates: globalThis.Array.isArray(object?.updates) ? object.updates.map((e: any) => FenceUpdate.fromJSON(e)) : [],
+      goingAway: isSet(object.goingAway)
+        ? globalThis.Boolean(object.goingAway)
+        : isSet(object.going_away)
+        ? globalThis.Boolean(object.going_away)
+        : false,
+    };
+  },
+
+  toJSON(message: WatchFencesResponse): unknown {
+    const obj: any = {};
+    if (message.updates?.length) {
+      obj.updates = message.updates.map((e) => FenceUpdate.toJSON(e));
+    }
+    if (message.goingAway !== false) {
+      obj.goingAway = message.goingAway;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WatchFencesResponse>): WatchFencesResponse {
+    return WatchFencesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WatchFencesResponse>): WatchFencesResponse {
+    const message = createBaseWatchFencesResponse();
+    message.updates = object.updates?.map((e) => FenceUpdate.fromPartial(e)) || [];
+    message.goingAway = object.goingAway ?? false;
+    return message;
+  },
+};
+
+function createBaseFenceUpdate(): FenceUpdate {
+  return { update: undefined };
+}
+
+export const FenceUpdate: MessageFns<FenceUpdate, "writ.v1.FenceUpdate"> = {
+  $type: "writ.v1.FenceUpdate" as const,
+
+  encode(message: FenceUpdate, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.update?.$case) {
+      case "snapshot":
+        FenceSnapshot.encode(message.update.value, writer.uint32(10).fork()).join();
+        break;
+      case "kind":
+        WatchedKind.encode(message.update.value, writer.uint32(18).fork()).join();
+        break;
+      case "fence":
+        Fence.encode(message.update.value, writer.uint32(26).fork()).join();
+        break;
+      case "renewed":
+        FenceRenewed.encode(message.update.value, writer.uint32(34).fork()).join();
+        break;
+      case "ended":
+        FenceEnded.encode(message.update.value, writer.uint32(42).fork()).join();
+        break;
+      case "closed":
+        FenceClosed.encode(message.update.value, writer.uint32(50).fork()).join();
+        break;
+      case "reached":
+        LogPosition.encode(message.update.value, writer.uint32(58).fork()).join();
+        break;
+      case "mark":
+        FenceMark.encode(message.update.value, writer.uint32(66).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceUpdate {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceUpdate();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.update = { $case: "snapshot", value: FenceSnapshot.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.update = { $case: "kind", value: WatchedKind.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.update = { $case: "fence", value: Fence.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.update = { $case: "renewed", value: FenceRenewed.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.update = { $case: "ended", value: FenceEnded.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.update = { $case: "closed", value: FenceClosed.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.update = { $case: "reached", value: LogPosition.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.update = { $case: "mark", value: FenceMark.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceUpdate {
+    return {
+      update: isSet(object.snapshot)
+        ? { $case: "snapshot", value: FenceSnapshot.fromJSON(object.snapshot) }
+        : isSet(object.kind)
+        ? { $case: "kind", value: WatchedKind.fromJSON(object.kind) }
+        : isSet(object.fence)
+        ? { $case: "fence", value: Fence.fromJSON(object.fence) }
+        : isSet(object.renewed)
+        ? { $case: "renewed", value: FenceRenewed.fromJSON(object.renewed) }
+        : isSet(object.ended)
+        ? { $case: "ended", value: FenceEnded.fromJSON(object.ended) }
+        : isSet(object.closed)
+        ? { $case: "closed", value: FenceClosed.fromJSON(object.closed) }
+        : isSet(object.reached)
+        ? { $case: "reached", value: LogPosition.fromJSON(object.reached) }
+        : isSet(object.mark)
+        ? { $case: "mark", value: FenceMark.fromJSON(object.mark) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: FenceUpdate): unknown {
+    const obj: any = {};
+    if (message.update?.$case === "snapshot") {
+      obj.snapshot = FenceSnapshot.toJSON(message.update.value);
+    } else if (message.update?.$case === "kind") {
+      obj.kind = WatchedKind.toJSON(message.update.value);
+    } else if (message.update?.$case === "fence") {
+      obj.fence = Fence.toJSON(message.update.value);
+    } else if (message.update?.$case === "renewed") {
+      obj.renewed = FenceRenewed.toJSON(message.update.value);
+    } else if (message.update?.$case === "ended") {
+      obj.ended = FenceEnded.toJSON(message.update.value);
+    } else if (message.update?.$case === "closed") {
+      obj.closed = FenceClosed.toJSON(message.update.value);
+    } else if (message.update?.$case === "reached") {
+      obj.reached = LogPosition.toJSON(message.update.value);
+    } else if (message.update?.$case === "mark") {
+      obj.mark = FenceMark.toJSON(message.update.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceUpdate>): FenceUpdate {
+    return FenceUpdate.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceUpdate>): FenceUpdate {
+    const message = createBaseFenceUpdate();
+    switch (object.update?.$case) {
+      case "snapshot": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "snapshot", value: FenceSnapshot.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "kind": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "kind", value: WatchedKind.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "fence": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "fence", value: Fence.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "renewed": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "renewed", value: FenceRenewed.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "ended": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "ended", value: FenceEnded.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "closed": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "closed", value: FenceClosed.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "reached": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "reached", value: LogPosition.fromPartial(object.update.value) };
+        }
+        break;
+      }
+      case "mark": {
+        if (object.update?.value !== undefined && object.update?.value !== null) {
+          message.update = { $case: "mark", value: FenceMark.fromPartial(object.update.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseFenceSnapshot(): FenceSnapshot {
+  return { mapVersion: 0n, maxClockSkew: undefined };
+}
+
+export const FenceSnapshot: MessageFns<FenceSnapshot, "writ.v1.FenceSnapshot"> = {
+  $type: "writ.v1.FenceSnapshot" as const,
+
+  encode(message: FenceSnapshot, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.mapVersion !== 0n) {
+      if (BigInt.asUintN(64, message.mapVersion) !== message.mapVersion) {
+        throw new globalThis.Error("value provided for field message.mapVersion of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.mapVersion);
+    }
+    if (message.maxClockSkew !== undefined) {
+      Duration.encode(message.maxClockSkew, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceSnapshot {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceSnapshot();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.mapVersion = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.maxClockSkew = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceSnapshot {
+    return {
+      mapVersion: isSet(object.mapVersion)
+        ? BigInt(object.mapVersion)
+        : isSet(object.map_version)
+        ? BigInt(object.map_version)
+        : 0n,
+      maxClockSkew: isSet(object.maxClockSkew)
+        ? Duration.fromJSON(object.maxClockSkew)
+        : isSet(object.max_clock_skew)
+        ? Duration.fromJSON(object.max_clock_skew)
+        : undefined,
+    };
+  },
+
+  toJSON(message: FenceSnapshot): unknown {
+    const obj: any = {};
+    if (message.mapVersion !== 0n) {
+      obj.mapVersion = message.mapVersion.toString();
+    }
+    if (message.maxClockSkew !== undefined) {
+      obj.maxClockSkew = Duration.toJSON(message.maxClockSkew);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceSnapshot>): FenceSnapshot {
+    return FenceSnapshot.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceSnapshot>): FenceSnapshot {
+    const message = createBaseFenceSnapshot();
+    message.mapVersion = (object.mapVersion !== undefined && object.mapVersion !== null)
+      ? BigInt(object.mapVersion)
+      : 0n;
+    message.maxClockSkew = (object.maxClockSkew !== undefined && object.maxClockSkew !== null)
+      ? Duration.fromPartial(object.maxClockSkew)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseWatchedKind(): WatchedKind {
+  return { pattern: "", decides: false, maxViewAge: undefined, observes: false, trackedActions: [] };
+}
+
+export const WatchedKind: MessageFns<WatchedKind, "writ.v1.WatchedKind"> = {
+  $type: "writ.v1.WatchedKind" as const,
+
+  encode(message: WatchedKind, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pattern !== "") {
+      writer.uint32(10).string(message.pattern);
+    }
+    if (message.decides !== false) {
+      writer.uint32(16).bool(message.decides);
+    }
+    if (message.maxViewAge !== undefined) {
+      Duration.encode(message.maxViewAge, writer.uint32(26).fork()).join();
+    }
+    if (message.observes !== false) {
+      writer.uint32(32).bool(message.observes);
+    }
+    for (const v of message.trackedActions) {
+      writer.uint32(42).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WatchedKind {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWatchedKind();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.pattern = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.decides = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.maxViewAge = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.observes = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.trackedActions.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WatchedKind {
+    return {
+      pattern: isSet(object.pattern) ? globalThis.String(object.pattern) : "",
+      decides: isSet(object.decides) ? globalThis.Boolean(object.decides) : false,
+      maxViewAge: isSet(object.maxViewAge)
+        ? Duration.fromJSON(object.maxViewAge)
+        : isSet(object.max_view_age)
+        ? Duration.fromJSON(object.max_view_age)
+        : undefined,
+      observes: isSet(object.observes) ? globalThis.Boolean(object.observes) : false,
+      trackedActions: globalThis.Array.isArray(object?.trackedActions)
+        ? object.trackedActions.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.tracked_actions)
+        ? object.tracked_actions.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: WatchedKind): unknown {
+    const obj: any = {};
+    if (message.pattern !== "") {
+      obj.pattern = message.pattern;
+    }
+    if (message.decides !== false) {
+      obj.decides = message.decides;
+    }
+    if (message.maxViewAge !== undefined) {
+      obj.maxViewAge = Duration.toJSON(message.maxViewAge);
+    }
+    if (message.observes !== false) {
+      obj.observes = message.observes;
+    }
+    if (message.trackedActions?.length) {
+      obj.trackedActions = message.trackedActions;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WatchedKind>): WatchedKind {
+    return WatchedKind.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WatchedKind>): WatchedKind {
+    const message = createBaseWatchedKind();
+    message.pattern = object.pattern ?? "";
+    message.decides = object.decides ?? false;
+    message.maxViewAge = (object.maxViewAge !== undefined && object.maxViewAge !== null)
+      ? Duration.fromPartial(object.maxViewAge)
+      : undefined;
+    message.observes = object.observes ?? false;
+    message.trackedActions = object.trackedActions?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseFence(): Fence {
+  return { leaseDigest: Buffer.alloc(0), runId: "", endsAt: undefined, entries: [] };
+}
+
+export const Fence: MessageFns<Fence, "writ.v1.Fence"> = {
+  $type: "writ.v1.Fence" as const,
+
+  encode(message: Fence, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.leaseDigest.length !== 0) {
+      writer.uint32(10).bytes(message.leaseDigest);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    if (message.endsAt !== undefined) {
+      Timestamp.encode(message.endsAt, writer.uint32(26).fork()).join();
+    }
+    for (const v of message.entries) {
+      FenceEntry.encode(v!, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Fence {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFence();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.leaseDigest = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.endsAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.entries.push(FenceEntry.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Fence {
+    return {
+      leaseDigest: isSet(object.leaseDigest)
+        ? Buffer.from(bytesFromBase64(object.leaseDigest))
+        : isSet(object.lease_digest)
+        ? Buffer.from(bytesFromBase64(object.lease_digest))
+        : Buffer.alloc(0),
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      endsAt: isSet(object.endsAt)
+        ? fromJsonTimestamp(object.endsAt)
+        : isSet(object.ends_at)
+        ? fromJsonTimestamp(object.ends_at)
+        : undefined,
+      entries: globalThis.Array.isArray(object?.entries) ? object.entries.map((e: any) => FenceEntry.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: Fence): unknown {
+    const obj: any = {};
+    if (message.leaseDigest.length !== 0) {
+      obj.leaseDigest = base64FromBytes(message.leaseDigest);
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.endsAt !== undefined) {
+      obj.endsAt = fromTimestamp(message.endsAt).toISOString();
+    }
+    if (message.entries?.length) {
+      obj.entries = message.entries.map((e) => FenceEntry.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Fence>): Fence {
+    return Fence.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Fence>): Fence {
+    const message = createBaseFence();
+    message.leaseDigest = object.leaseDigest ?? Buffer.alloc(0);
+    message.runId = object.runId ?? "";
+    message.endsAt = (object.endsAt !== undefined && object.endsAt !== null)
+      ? Timestamp.fromPartial(object.endsAt)
+      : undefined;
+    message.entries = object.entries?.map((e) => FenceEntry.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseFenceEntry(): FenceEntry {
+  return {
+    resource: "",
+    scope: 0,
+    access: 0,
+    actions: [],
+    fencingToken: 0n,
+    exclusive: false,
+    implied: false,
+    withheld: false,
+  };
+}
+
+export const FenceEntry: MessageFns<FenceEntry, "writ.v1.FenceEntry"> = {
+  $type: "writ.v1.FenceEntry" as const,
+
+  encode(message: FenceEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    if (message.scope !== 0) {
+      writer.uint32(16).int32(message.scope);
+    }
+    if (message.access !== 0) {
+      writer.uint32(24).int32(message.access);
+    }
+    for (const v of message.actions) {
+      writer.uint32(34).string(v!);
+    }
+    if (message.fencingToken !== 0n) {
+      if (BigInt.asUintN(64, message.fencingToken) !== message.fencingToken) {
+        throw new globalThis.Error("value provided for field message.fencingToken of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.fencingToken);
+    }
+    if (message.exclusive !== false) {
+      writer.uint32(48).bool(message.exclusive);
+    }
+    if (message.implied !== false) {
+      writer.uint32(56).bool(message.implied);
+    }
+    if (message.withheld !== false) {
+      writer.uint32(64).bool(message.withheld);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.scope = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.access = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.actions.push(reader.string());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.fencingToken = reader.uint64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.exclusive = reader.bool();
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.implied = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.withheld = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceEntry {
+    return {
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      scope: isSet(object.scope) ? scopeFromJSON(object.scope) : 0,
+      access: isSet(object.access) ? accessFromJSON(object.access) : 0,
+      actions: globalThis.Array.isArray(object?.actions) ? object.actions.map((e: any) => globalThis.String(e)) : [],
+      fencingToken: isSet(object.fencingToken)
+        ? BigInt(object.fencingToken)
+        : isSet(object.fencing_token)
+        ? BigInt(object.fencing_token)
+        : 0n,
+      exclusive: isSet(object.exclusive) ? globalThis.Boolean(object.exclusive) : false,
+      implied: isSet(object.implied) ? globalThis.Boolean(object.implied) : false,
+      withheld: isSet(object.withheld) ? globalThis.Boolean(object.withheld) : false,
+    };
+  },
+
+  toJSON(message: FenceEntry): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.scope !== 0) {
+      obj.scope = scopeToJSON(message.scope);
+    }
+    if (message.access !== 0) {
+      obj.access = accessToJSON(message.access);
+    }
+    if (message.actions?.length) {
+      obj.actions = message.actions;
+    }
+    if (message.fencingToken !== 0n) {
+      obj.fencingToken = message.fencingToken.toString();
+    }
+    if (message.exclusive !== false) {
+      obj.exclusive = message.exclusive;
+    }
+    if (message.implied !== false) {
+      obj.implied = message.implied;
+    }
+    if (message.withheld !== false) {
+      obj.withheld = message.withheld;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceEntry>): FenceEntry {
+    return FenceEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceEntry>): FenceEntry {
+    const message = createBaseFenceEntry();
+    message.resource = object.resource ?? "";
+    message.scope = object.scope ?? 0;
+    message.access = object.access ?? 0;
+    message.actions = object.actions?.map((e) => e) || [];
+    message.fencingToken = (object.fencingToken !== undefined && object.fencingToken !== null)
+      ? BigInt(object.fencingToken)
+      : 0n;
+    message.exclusive = object.exclusive ?? false;
+    message.implied = object.implied ?? false;
+    message.withheld = object.withheld ?? false;
+    return message;
+  },
+};
+
+function createBaseFenceRenewed(): FenceRenewed {
+  return { leaseDigest: Buffer.alloc(0), endsAt: undefined };
+}
+
+export const FenceRenewed: MessageFns<FenceRenewed, "writ.v1.FenceRenewed"> = {
+  $type: "writ.v1.FenceRenewed" as const,
+
+  encode(message: FenceRenewed, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.leaseDigest.length !== 0) {
+      writer.uint32(10).bytes(message.leaseDigest);
+    }
+    if (message.endsAt !== undefined) {
+      Timestamp.encode(message.endsAt, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceRenewed {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceRenewed();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.leaseDigest = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.endsAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceRenewed {
+    return {
+      leaseDigest: isSet(object.leaseDigest)
+        ? Buffer.from(bytesFromBase64(object.leaseDigest))
+        : isSet(object.lease_digest)
+        ? Buffer.from(bytesFromBase64(object.lease_digest))
+        : Buffer.alloc(0),
+      endsAt: isSet(object.endsAt)
+        ? fromJsonTimestamp(object.endsAt)
+        : isSet(object.ends_at)
+        ? fromJsonTimestamp(object.ends_at)
+        : undefined,
+    };
+  },
+
+  toJSON(message: FenceRenewed): unknown {
+    const obj: any = {};
+    if (message.leaseDigest.length !== 0) {
+      obj.leaseDigest = base64FromBytes(message.leaseDigest);
+    }
+    if (message.endsAt !== undefined) {
+      obj.endsAt = fromTimestamp(message.endsAt).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceRenewed>): FenceRenewed {
+    return FenceRenewed.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceRenewed>): FenceRenewed {
+    const message = createBaseFenceRenewed();
+    message.leaseDigest = object.leaseDigest ?? Buffer.alloc(0);
+    message.endsAt = (object.endsAt !== undefined && object.endsAt !== null)
+      ? Timestamp.fromPartial(object.endsAt)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseFenceEnded(): FenceEnded {
+  return { leaseDigest: Buffer.alloc(0), reason: 0 };
+}
+
+export const FenceEnded: MessageFns<FenceEnded, "writ.v1.FenceEnded"> = {
+  $type: "writ.v1.FenceEnded" as const,
+
+  encode(message: FenceEnded, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.leaseDigest.length !== 0) {
+      writer.uint32(10).bytes(message.leaseDigest);
+    }
+    if (message.reason !== 0) {
+      writer.uint32(16).int32(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceEnded {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceEnded();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.leaseDigest = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.reason = reader.int32() as any;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceEnded {
+    return {
+      leaseDigest: isSet(object.leaseDigest)
+        ? Buffer.from(bytesFromBase64(object.leaseDigest))
+        : isSet(object.lease_digest)
+        ? Buffer.from(bytesFromBase64(object.lease_digest))
+        : Buffer.alloc(0),
+      reason: isSet(object.reason) ? fenceReasonFromJSON(object.reason) : 0,
+    };
+  },
+
+  toJSON(message: FenceEnded): unknown {
+    const obj: any = {};
+    if (message.leaseDigest.length !== 0) {
+      obj.leaseDigest = base64FromBytes(message.leaseDigest);
+    }
+    if (message.reason !== 0) {
+      obj.reason = fenceReasonToJSON(message.reason);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceEnded>): FenceEnded {
+    return FenceEnded.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceEnded>): FenceEnded {
+    const message = createBaseFenceEnded();
+    message.leaseDigest = object.leaseDigest ?? Buffer.alloc(0);
+    message.reason = object.reason ?? 0;
+    return message;
+  },
+};
+
+function createBaseFenceClosed(): FenceClosed {
+  return { resource: "", scope: 0, reason: 0, closed: false };
+}
+
+export const FenceClosed: MessageFns<FenceClosed, "writ.v1.FenceClosed"> = {
+  $type: "writ.v1.FenceClosed" as const,
+
+  encode(message: FenceClosed, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    if (message.scope !== 0) {
+      writer.uint32(16).int32(message.scope);
+    }
+    if (message.reason !== 0) {
+      writer.uint32(24).int32(message.reason);
+    }
+    if (message.closed !== false) {
+      writer.uint32(32).bool(message.closed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceClosed {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceClosed();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.scope = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.reason = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.closed = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceClosed {
+    return {
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      scope: isSet(object.scope) ? scopeFromJSON(object.scope) : 0,
+      reason: isSet(object.reason) ? fenceReasonFromJSON(object.reason) : 0,
+      closed: isSet(object.closed) ? globalThis.Boolean(object.closed) : false,
+    };
+  },
+
+  toJSON(message: FenceClosed): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.scope !== 0) {
+      obj.scope = scopeToJSON(message.scope);
+    }
+    if (message.reason !== 0) {
+      obj.reason = fenceReasonToJSON(message.reason);
+    }
+    if (message.closed !== false) {
+      obj.closed = message.closed;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceClosed>): FenceClosed {
+    return FenceClosed.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceClosed>): FenceClosed {
+    const message = createBaseFenceClosed();
+    message.resource = object.resource ?? "";
+    message.scope = object.scope ?? 0;
+    message.reason = object.reason ?? 0;
+    message.closed = object.closed ?? false;
+    return message;
+  },
+};
+
+function createBaseFenceMark(): FenceMark {
+  return { number: 0n, position: undefined, databaseTime: undefined };
+}
+
+export const FenceMark: MessageFns<FenceMark, "writ.v1.FenceMark"> = {
+  $type: "writ.v1.FenceMark" as const,
+
+  encode(message: FenceMark, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0n) {
+      if (BigInt.asUintN(64, message.number) !== message.number) {
+        throw new globalThis.Error("value provided for field message.number of type uint64 too large");
+      }
+      writer.uint32(8).uint64(message.number);
+    }
+    if (message.position !== undefined) {
+      LogPosition.encode(message.position, writer.uint32(18).fork()).join();
+    }
+    if (message.databaseTime !== undefined) {
+      Timestamp.encode(message.databaseTime, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FenceMark {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFenceMark();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint64() as bigint;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.position = LogPosition.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.databaseTime = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FenceMark {
+    return {
+      number: isSet(object.number) ? BigInt(object.number) : 0n,
+      position: isSet(object.position) ? LogPosition.fromJSON(object.position) : undefined,
+      databaseTime: isSet(object.databaseTime)
+        ? fromJsonTimestamp(object.databaseTime)
+        : isSet(object.database_time)
+        ? fromJsonTimestamp(object.database_time)
+        : undefined,
+    };
+  },
+
+  toJSON(message: FenceMark): unknown {
+    const obj: any = {};
+    if (message.number !== 0n) {
+      obj.number = message.number.toString();
+    }
+    if (message.position !== undefined) {
+      obj.position = LogPosition.toJSON(message.position);
+    }
+    if (message.databaseTime !== undefined) {
+      obj.databaseTime = fromTimestamp(message.databaseTime).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FenceMark>): FenceMark {
+    return FenceMark.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FenceMark>): FenceMark {
+    const message = createBaseFenceMark();
+    message.number = (object.number !== undefined && object.number !== null) ? BigInt(object.number) : 0n;
+    message.position = (object.position !== undefined && object.position !== null)
+      ? LogPosition.fromPartial(object.position)
+      : undefined;
+    message.databaseTime = (object.databaseTime !== undefined && object.databaseTime !== null)
+      ? Timestamp.fromPartial(object.databaseTime)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseReportOverrideRequest(): ReportOverrideRequest {
+  return { namespace: "", overrideId: "", who: "", why: "", until: undefined, patterns: [], use: undefined };
+}
+
+export const ReportOverrideRequest: MessageFns<ReportOverrideRequest, "writ.v1.ReportOverrideRequest"> = {
+  $type: "writ.v1.ReportOverrideRequest" as const,
+
+  encode(message: ReportOverrideRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.overrideId !== "") {
+      writer.uint32(18).string(message.overrideId);
+    }
+    if (message.who !== "") {
+      writer.uint32(26).string(message.who);
+    }
+    if (message.why !== "") {
+      writer.uint32(34).string(message.why);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(message.until, writer.uint32(42).fork()).join();
+    }
+    for (const v of message.patterns) {
+      writer.uint32(50).string(v!);
+    }
+    if (message.use !== undefined) {
+      OverrideUse.encode(message.use, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportOverrideRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportOverrideRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.overrideId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.who = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.why = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.until = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.patterns.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.use = OverrideUse.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReportOverrideRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      overrideId: isSet(object.overrideId)
+        ? globalThis.String(object.overrideId)
+        : isSet(object.override_id)
+        ? globalThis.String(object.override_id)
+        : "",
+      who: isSet(object.who) ? globalThis.String(object.who) : "",
+      why: isSet(object.why) ? globalThis.String(object.why) : "",
+      until: isSet(object.until) ? fromJsonTimestamp(object.until) : undefined,
+      patterns: globalThis.Array.isArray(object?.patterns) ? object.patterns.map((e: any) => globalThis.String(e)) : [],
+      use: isSet(object.use) ? OverrideUse.fromJSON(object.use) : undefined,
+    };
+  },
+
+  toJSON(message: ReportOverrideRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.overrideId !== "") {
+      obj.overrideId = message.overrideId;
+    }
+    if (message.who !== "") {
+      obj.who = message.who;
+    }
+    if (message.why !== "") {
+      obj.why = message.why;
+    }
+    if (message.until !== undefined) {
+      obj.until = fromTimestamp(message.until).toISOString();
+    }
+    if (message.patterns?.length) {
+      obj.patterns = message.patterns;
+    }
+    if (message.use !== undefined) {
+      obj.use = OverrideUse.toJSON(message.use);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReportOverrideRequest>): ReportOverrideRequest {
+    return ReportOverrideRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReportOverrideRequest>): ReportOverrideRequest {
+    const message = createBaseReportOverrideRequest();
+    message.namespace = object.namespace ?? "";
+    message.overrideId = object.overrideId ?? "";
+    message.who = object.who ?? "";
+    message.why = object.why ?? "";
+    message.until = (object.until !== undefined && object.until !== null)
+      ? Timestamp.fromPartial(object.until)
+      : undefined;
+    message.patterns = object.patterns?.map((e) => e) || [];
+    message.use = (object.use !== undefined && object.use !== null) ? OverrideUse.fromPartial(object.use) : undefined;
+    return message;
+  },
+};
+
+function createBaseOverrideUse(): OverrideUse {
+  return { requestId: "", usedAt: undefined, writes: [], useId: "" };
+}
+
+export const OverrideUse: MessageFns<OverrideUse, "writ.v1.OverrideUse"> = {
+  $type: "writ.v1.OverrideUse" as const,
+
+  encode(message: OverrideUse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.requestId !== "") {
+      writer.uint32(10).string(message.requestId);
+    }
+    if (message.usedAt !== undefined) {
+      Timestamp.encode(message.usedAt, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.writes) {
+      OverriddenWrite.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.useId !== "") {
+      writer.uint32(34).string(message.useId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): OverrideUse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOverrideUse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.usedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.writes.push(OverriddenWrite.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.useId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): OverrideUse {
+    return {
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+      usedAt: isSet(object.usedAt)
+        ? fromJsonTimestamp(object.usedAt)
+        : isSet(object.used_at)
+        ? fromJsonTimestamp(object.used_at)
+        : undefined,
+      writes: globalThis.Array.isArray(object?.writes)
+        ? object.writes.map((e: any) => OverriddenWrite.fromJSON(e))
+        : [],
+      useId: isSet(object.useId)
+        ? globalThis.String(object.useId)
+        : isSet(object.use_id)
+        ? globalThis.String(object.use_id)
+        : "",
+    };
+  },
+
+  toJSON(message: OverrideUse): unknown {
+    const obj: any = {};
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    if (message.usedAt !== undefined) {
+      obj.usedAt = fromTimestamp(message.usedAt).toISOString();
+    }
+    if (message.writes?.length) {
+      obj.writes = message.writes.map((e) => OverriddenWrite.toJSON(e));
+    }
+    if (message.useId !== "") {
+      obj.useId = message.useId;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<OverrideUse>): OverrideUse {
+    return OverrideUse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<OverrideUse>): OverrideUse {
+    const message = createBaseOverrideUse();
+    message.requestId = object.requestId ?? "";
+    message.usedAt = (object.usedAt !== undefined && object.usedAt !== null)
+      ? Timestamp.fromPartial(object.usedAt)
+      : undefined;
+    message.writes = object.writes?.map((e) => OverriddenWrite.fromPartial(e)) || [];
+    message.useId = object.useId ?? "";
+    return message;
+  },
+};
+
+function createBaseOverriddenWrite(): OverriddenWrite {
+  return { resource: "", action: "", observedVersion: undefined };
+}
+
+export const OverriddenWrite: MessageFns<OverriddenWrite, "writ.v1.OverriddenWrite"> = {
+  $type: "writ.v1.OverriddenWrite" as const,
+
+  encode(message: OverriddenWrite, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    if (message.action !== "") {
+      writer.uint32(18).string(message.action);
+    }
+    if (message.observedVersion !== undefined) {
+      writer.uint32(26).string(message.observedVersion);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): OverriddenWrite {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOverriddenWrite();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.action = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.observedVersion = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): OverriddenWrite {
+    return {
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      action: isSet(object.action) ? globalThis.String(object.action) : "",
+      observedVersion: isSet(object.observedVersion)
+        ? globalThis.String(object.observedVersion)
+        : isSet(object.observed_version)
+        ? globalThis.String(object.observed_version)
+        : undefined,
+    };
+  },
+
+  toJSON(message: OverriddenWrite): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.action !== "") {
+      obj.action = message.action;
+    }
+    if (message.observedVersion !== undefined) {
+      obj.observedVersion = message.observedVersion;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<OverriddenWrite>): OverriddenWrite {
+    return OverriddenWrite.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<OverriddenWrite>): OverriddenWrite {
+    const message = createBaseOverriddenWrite();
+    message.resource = object.resource ?? "";
+    message.action = object.action ?? "";
+    message.observedVersion = object.observedVersion ?? undefined;
+    return message;
+  },
+};
+
+function createBaseReportOverrideResponse(): ReportOverrideResponse {
+  return { alreadyReported: false, logRevision: 0n };
+}
+
+export const ReportOverrideResponse: MessageFns<ReportOverrideResponse, "writ.v1.ReportOverrideResponse"> = {
+  $type: "writ.v1.ReportOverrideResponse" as const,
+
+  encode(message: ReportOverrideResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.alreadyReported !== false) {
+      writer.uint32(8).bool(message.alreadyReported);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportOverrideResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportOverrideResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.alreadyReported = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReportOverrideResponse {
+    return {
+      alreadyReported: isSet(object.alreadyReported)
+        ? globalThis.Boolean(object.alreadyReported)
+        : isSet(object.already_reported)
+        ? globalThis.Boolean(object.already_reported)
+        : false,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: ReportOverrideResponse): unknown {
+    const obj: any = {};
+    if (message.alreadyReported !== false) {
+      obj.alreadyReported = message.alreadyReported;
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReportOverrideResponse>): ReportOverrideResponse {
+    return ReportOverrideResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReportOverrideResponse>): ReportOverrideResponse {
+    const message = createBaseReportOverrideResponse();
+    message.alreadyReported = object.alreadyReported ?? false;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseWriteReport(): WriteReport {
+  return {
+    admissionId: "",
+    resource: "",
+    action: "",
+    result: 0,
+    observedVersion: undefined,
+    newVersion: undefined,
+    changedFields: [],
+  };
+}
+
+export const WriteReport: MessageFns<WriteReport, "writ.v1.WriteReport"> = {
+  $type: "writ.v1.WriteReport" as const,
+
+  encode(message: WriteReport, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.admissionId !== "") {
+      writer.uint32(10).string(message.admissionId);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    if (message.action !== "") {
+      writer.uint32(26).string(message.action);
+    }
+    if (message.result !== 0) {
+      writer.uint32(32).int32(message.result);
+    }
+    if (message.observedVersion !== undefined) {
+      writer.uint32(42).string(message.observedVersion);
+    }
+    if (message.newVersion !== undefined) {
+      writer.uint32(50).string(message.newVersion);
+    }
+    for (const v of message.changedFields) {
+      writer.uint32(58).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): WriteReport {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseWriteReport();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.admissionId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.action = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.result = reader.int32() as any;
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.observedVersion = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.newVersion = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.changedFields.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): WriteReport {
+    return {
+      admissionId: isSet(object.admissionId)
+        ? globalThis.String(object.admissionId)
+        : isSet(object.admission_id)
+        ? globalThis.String(object.admission_id)
+        : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      action: isSet(object.action) ? globalThis.String(object.action) : "",
+      result: isSet(object.result) ? writeResultFromJSON(object.result) : 0,
+      observedVersion: isSet(object.observedVersion)
+        ? globalThis.String(object.observedVersion)
+        : isSet(object.observed_version)
+        ? globalThis.String(object.observed_version)
+        : undefined,
+      newVersion: isSet(object.newVersion)
+        ? globalThis.String(object.newVersion)
+        : isSet(object.new_version)
+        ? globalThis.String(object.new_version)
+        : undefined,
+      changedFields: globalThis.Array.isArray(object?.changedFields)
+        ? object.changedFields.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.changed_fields)
+        ? object.changed_fields.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: WriteReport): unknown {
+    const obj: any = {};
+    if (message.admissionId !== "") {
+      obj.admissionId = message.admissionId;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.action !== "") {
+      obj.action = message.action;
+    }
+    if (message.result !== 0) {
+      obj.result = writeResultToJSON(message.result);
+    }
+    if (message.observedVersion !== undefined) {
+      obj.observedVersion = message.observedVersion;
+    }
+    if (message.newVersion !== undefined) {
+      obj.newVersion = message.newVersion;
+    }
+    if (message.changedFields?.length) {
+      obj.changedFields = message.changedFields;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<WriteReport>): WriteReport {
+    return WriteReport.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<WriteReport>): WriteReport {
+    const message = createBaseWriteReport();
+    message.admissionId = object.admissionId ?? "";
+    message.resource = object.resource ?? "";
+    message.action = object.action ?? "";
+    message.result = object.result ?? 0;
+    message.observedVersion = object.observedVersion ?? undefined;
+    message.newVersion = object.newVersion ?? undefined;
+    message.changedFields = object.changedFields?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseReportWriteRequest(): ReportWriteRequest {
+  return { namespace: "", leaseId: "", requestId: "", credential: "", writes: [], detail: "" };
+}
+
+export const ReportWriteRequest: MessageFns<ReportWriteRequest, "writ.v1.ReportWriteRequest"> = {
+  $type: "writ.v1.ReportWriteRequest" as const,
+
+  encode(message: ReportWriteRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.leaseId !== "") {
+      writer.uint32(18).string(message.leaseId);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(26).string(message.requestId);
+    }
+    if (message.credential !== "") {
+      writer.uint32(34).string(message.credential);
+    }
+    for (const v of message.writes) {
+      WriteReport.encode(v!, writer.uint32(42).fork()).join();
+    }
+    if (message.detail !== "") {
+      writer.uint32(50).string(message.detail);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportWriteRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportWriteRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.credential = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.writes.push(WriteReport.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.detail = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReportWriteRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      leaseId: isSet(object.leaseId)
+        ? globalThis.String(object.leaseId)
+        : isSet(object.lease_id)
+        ? globalThis.String(object.lease_id)
+        : "",
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+      credential: isSet(object.credential) ? globalThis.String(object.credential) : "",
+      writes: globalThis.Array.isArray(object?.writes) ? object.writes.map((e: any) => WriteReport.fromJSON(e)) : [],
+      detail: isSet(object.detail) ? globalThis.String(object.detail) : "",
+    };
+  },
+
+  toJSON(message: ReportWriteRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.leaseId !== "") {
+      obj.leaseId = message.leaseId;
+    }
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    if (message.credential !== "") {
+      obj.credential = message.credential;
+    }
+    if (message.writes?.length) {
+      obj.writes = message.writes.map((e) => WriteReport.toJSON(e));
+    }
+    if (message.detail !== "") {
+      obj.detail = message.detail;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReportWriteRequest>): ReportWriteRequest {
+    return ReportWriteRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReportWriteRequest>): ReportWriteRequest {
+    const message = createBaseReportWriteRequest();
+    message.namespace = object.namespace ?? "";
+    message.leaseId = object.leaseId ?? "";
+    message.requestId = object.requestId ?? "";
+    message.credential = object.credential ?? "";
+    message.writes = object.writes?.map((e) => WriteReport.fromPartial(e)) || [];
+    message.detail = object.detail ?? "";
+    return message;
+  },
+};
+
+function createBaseReportWriteResponse(): ReportWriteResponse {
+  return { outcomes: [], logRevision: 0n };
+}
+
+export const ReportWriteResponse: MessageFns<ReportWriteResponse, "writ.v1.ReportWriteResponse"> = {
+  $type: "writ.v1.ReportWriteResponse" as const,
+
+  encode(message: ReportWriteResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.outcomes.length !== 0) {
+      writer.uint32(10).fork();
+      for (const v of message.outcomes) {
+        writer.int32(v);
+      }
+      writer.join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReportWriteResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReportWriteResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag === 8) {
+              message.outcomes.push(reader.int32() as any);
+
+              continue;
+            }
+
+            if (tag === 10) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.outcomes.push(reader.int32() as any);
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ReportWriteResponse {
+    return {
+      outcomes: globalThis.Array.isArray(object?.outcomes)
+        ? object.outcomes.map((e: any) => reportOutcomeFromJSON(e))
+        : [],
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: ReportWriteResponse): unknown {
+    const obj: any = {};
+    if (message.outcomes?.length) {
+      obj.outcomes = message.outcomes.map((e) => reportOutcomeToJSON(e));
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ReportWriteResponse>): ReportWriteResponse {
+    return ReportWriteResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReportWriteResponse>): ReportWriteResponse {
+    const message = createBaseReportWriteResponse();
+    message.outcomes = object.outcomes?.map((e) => e) || [];
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
     return message;
   },
 };
@@ -997,6 +4729,10 @@ export const FenceServiceService = {
    *
    * Between this answer and the target's commit the lease can still end; the target's guard, which
    * compares the token where the data lives, closes that gap. Role: target.
+   *
+   * An allowed check of a tracked action leaves an admission, which is in the log before the answer. Repeated with the
+   * same request id while that is open, it returns the same one; with other writes it is ALREADY_EXISTS
+   * (REQUEST_ID_REUSED).
    */
   checkFence: {
     path: "/writ.v1.FenceService/CheckFence" as const,
@@ -1007,6 +4743,79 @@ export const FenceServiceService = {
     responseSerialize: (value: CheckFenceResponse): Buffer => Buffer.from(CheckFenceResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): CheckFenceResponse => CheckFenceResponse.decode(value),
   },
+  /**
+   * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
+   * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
+   * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
+   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
+   */
+  streamFenceChecks: {
+    path: "/writ.v1.FenceService/StreamFenceChecks" as const,
+    requestStream: true as const,
+    responseStream: true as const,
+    requestSerialize: (value: StreamFenceChecksRequest): Buffer =>
+      Buffer.from(StreamFenceChecksRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): StreamFenceChecksRequest => StreamFenceChecksRequest.decode(value),
+    responseSerialize: (value: StreamFenceChecksResponse): Buffer =>
+      Buffer.from(StreamFenceChecksResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): StreamFenceChecksResponse => StreamFenceChecksResponse.decode(value),
+  },
+  /**
+   * Tells what fence checks are decided by, for targets that decide by a view of it (kinds with `validation: view`): first a
+   * snapshot, or from a place in the log what has happened since, then every change as it is made, without gaps. The caller
+   * opens the stream by its first message, and then sends pings; each mark answers one, and says that everything has been
+   * told that was in the log at some moment after the ping had been sent. How old a view is a target knows by that alone.
+   *
+   * A target is told of leases on kinds that name it as an owner service, or none. Lease ids are told as digests.
+   *
+   * Ends with FAILED_PRECONDITION and HISTORY_FORKED when the log has another event, or none, at `resume_from`: all that is
+   * known from there is void; with CURSOR_EXPIRED when that is too long ago (10,000 events, or cut off): open another
+   * without it; with UNAVAILABLE and SLOW_READER when its caller does not read, at the end of this replica, and when the
+   * database cannot be asked: go on from the last place that was reached. On one replica 64 of one principal, 1,000
+   * altogether (WATCH_LIMIT). Role: target.
+   */
+  watchFences: {
+    path: "/writ.v1.FenceService/WatchFences" as const,
+    requestStream: true as const,
+    responseStream: true as const,
+    requestSerialize: (value: WatchFencesRequest): Buffer => Buffer.from(WatchFencesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): WatchFencesRequest => WatchFencesRequest.decode(value),
+    responseSerialize: (value: WatchFencesResponse): Buffer => Buffer.from(WatchFencesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): WatchFencesResponse => WatchFencesResponse.decode(value),
+  },
+  /**
+   * Reports a local override at a target: that a person let writes in there by hand, in an emergency,
+   * while the coordinator could not be asked (or all the same). It is an event of the log. Idempotent:
+   * the same override and request are recorded once, within 24 h. Role: target.
+   */
+  reportOverride: {
+    path: "/writ.v1.FenceService/ReportOverride" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReportOverrideRequest): Buffer =>
+      Buffer.from(ReportOverrideRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReportOverrideRequest => ReportOverrideRequest.decode(value),
+    responseSerialize: (value: ReportOverrideResponse): Buffer =>
+      Buffer.from(ReportOverrideResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReportOverrideResponse => ReportOverrideResponse.decode(value),
+  },
+  /**
+   * Says what became of writes that a check allowed, all of one check together: what is recorded is the outcome (A1),
+   * and the admissions of tracked actions are closed, also long after their lease has ended. All or nothing.
+   * About a tracked write a repeated report changes nothing (ALREADY_KNOWN); of an untracked one there is nothing to know
+   * it by, so each report is an outcome in the log of its own (RECORDED), and changes nothing else. Role: target, the one
+   * that was let in, or an owner service of the resource.
+   */
+  reportWrite: {
+    path: "/writ.v1.FenceService/ReportWrite" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ReportWriteRequest): Buffer => Buffer.from(ReportWriteRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ReportWriteRequest => ReportWriteRequest.decode(value),
+    responseSerialize: (value: ReportWriteResponse): Buffer => Buffer.from(ReportWriteResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ReportWriteResponse => ReportWriteResponse.decode(value),
+  },
 } as const;
 
 export interface FenceServiceServer extends UntypedServiceImplementation {
@@ -1016,8 +4825,49 @@ export interface FenceServiceServer extends UntypedServiceImplementation {
    *
    * Between this answer and the target's commit the lease can still end; the target's guard, which
    * compares the token where the data lives, closes that gap. Role: target.
+   *
+   * An allowed check of a tracked action leaves an admission, which is in the log before the answer. Repeated with the
+   * same request id while that is open, it returns the same one; with other writes it is ALREADY_EXISTS
+   * (REQUEST_ID_REUSED).
    */
   checkFence: handleUnaryCall<CheckFenceRequest, CheckFenceResponse>;
+  /**
+   * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
+   * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
+   * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
+   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
+   */
+  streamFenceChecks: handleBidiStreamingCall<StreamFenceChecksRequest, StreamFenceChecksResponse>;
+  /**
+   * Tells what fence checks are decided by, for targets that decide by a view of it (kinds with `validation: view`): first a
+   * snapshot, or from a place in the log what has happened since, then every change as it is made, without gaps. The caller
+   * opens the stream by its first message, and then sends pings; each mark answers one, and says that everything has been
+   * told that was in the log at some moment after the ping had been sent. How old a view is a target knows by that alone.
+   *
+   * A target is told of leases on kinds that name it as an owner service, or none. Lease ids are told as digests.
+   *
+   * Ends with FAILED_PRECONDITION and HISTORY_FORKED when the log has another event, or none, at `resume_from`: all that is
+   * known from there is void; with CURSOR_EXPIRED when that is too long ago (10,000 events, or cut off): open another
+   * without it; with UNAVAILABLE and SLOW_READER when its caller does not read, at the end of this replica, and when the
+   * database cannot be asked: go on from the last place that was reached. On one replica 64 of one principal, 1,000
+   * altogether (WATCH_LIMIT). Role: target.
+   */
+  watchFences: handleBidiStreamingCall<WatchFencesRequest, WatchFencesResponse>;
+  /**
+   * Reports a local override at a target: that a person let writes in there by hand, in an emergency,
+   * while the coordinator could not be asked (or all the same). It is an event of the log. Idempotent:
+   * the same override and request are recorded once, within 24 h. Role: target.
+   */
+  reportOverride: handleUnaryCall<ReportOverrideRequest, ReportOverrideResponse>;
+  /**
+   * Says what became of writes that a check allowed, all of one check together: what is recorded is the outcome (A1),
+   * and the admissions of tracked actions are closed, also long after their lease has ended. All or nothing.
+   * About a tracked write a repeated report changes nothing (ALREADY_KNOWN); of an untracked one there is nothing to know
+   * it by, so each report is an outcome in the log of its own (RECORDED), and changes nothing else. Role: target, the one
+   * that was let in, or an owner service of the resource.
+   */
+  reportWrite: handleUnaryCall<ReportWriteRequest, ReportWriteResponse>;
 }
 
 export interface FenceServiceClient extends Client {
@@ -1027,6 +4877,10 @@ export interface FenceServiceClient extends Client {
    *
    * Between this answer and the target's commit the lease can still end; the target's guard, which
    * compares the token where the data lives, closes that gap. Role: target.
+   *
+   * An allowed check of a tracked action leaves an admission, which is in the log before the answer. Repeated with the
+   * same request id while that is open, it returns the same one; with other writes it is ALREADY_EXISTS
+   * (REQUEST_ID_REUSED).
    */
   checkFence(
     request: CheckFenceRequest,
@@ -1043,6 +4897,83 @@ export interface FenceServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: CheckFenceResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
+   * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
+   * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
+   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
+   */
+  streamFenceChecks(): ClientDuplexStream<StreamFenceChecksRequest, StreamFenceChecksResponse>;
+  streamFenceChecks(
+    options: Partial<CallOptions>,
+  ): ClientDuplexStream<StreamFenceChecksRequest, StreamFenceChecksResponse>;
+  streamFenceChecks(
+    metadata: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientDuplexStream<StreamFenceChecksRequest, StreamFenceChecksResponse>;
+  /**
+   * Tells what fence checks are decided by, for targets that decide by a view of it (kinds with `validation: view`): first a
+   * snapshot, or from a place in the log what has happened since, then every change as it is made, without gaps. The caller
+   * opens the stream by its first message, and then sends pings; each mark answers one, and says that everything has been
+   * told that was in the log at some moment after the ping had been sent. How old a view is a target knows by that alone.
+   *
+   * A target is told of leases on kinds that name it as an owner service, or none. Lease ids are told as digests.
+   *
+   * Ends with FAILED_PRECONDITION and HISTORY_FORKED when the log has another event, or none, at `resume_from`: all that is
+   * known from there is void; with CURSOR_EXPIRED when that is too long ago (10,000 events, or cut off): open another
+   * without it; with UNAVAILABLE and SLOW_READER when its caller does not read, at the end of this replica, and when the
+   * database cannot be asked: go on from the last place that was reached. On one replica 64 of one principal, 1,000
+   * altogether (WATCH_LIMIT). Role: target.
+   */
+  watchFences(): ClientDuplexStream<WatchFencesRequest, WatchFencesResponse>;
+  watchFences(options: Partial<CallOptions>): ClientDuplexStream<WatchFencesRequest, WatchFencesResponse>;
+  watchFences(
+    metadata: Metadata,
+    options?: Partial<CallOptions>,
+  ): ClientDuplexStream<WatchFencesRequest, WatchFencesResponse>;
+  /**
+   * Reports a local override at a target: that a person let writes in there by hand, in an emergency,
+   * while the coordinator could not be asked (or all the same). It is an event of the log. Idempotent:
+   * the same override and request are recorded once, within 24 h. Role: target.
+   */
+  reportOverride(
+    request: ReportOverrideRequest,
+    callback: (error: ServiceError | null, response: ReportOverrideResponse) => void,
+  ): ClientUnaryCall;
+  reportOverride(
+    request: ReportOverrideRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReportOverrideResponse) => void,
+  ): ClientUnaryCall;
+  reportOverride(
+    request: ReportOverrideRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReportOverrideResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Says what became of writes that a check allowed, all of one check together: what is recorded is the outcome (A1),
+   * and the admissions of tracked actions are closed, also long after their lease has ended. All or nothing.
+   * About a tracked write a repeated report changes nothing (ALREADY_KNOWN); of an untracked one there is nothing to know
+   * it by, so each report is an outcome in the log of its own (RECORDED), and changes nothing else. Role: target, the one
+   * that was let in, or an owner service of the resource.
+   */
+  reportWrite(
+    request: ReportWriteRequest,
+    callback: (error: ServiceError | null, response: ReportWriteResponse) => void,
+  ): ClientUnaryCall;
+  reportWrite(
+    request: ReportWriteRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ReportWriteResponse) => void,
+  ): ClientUnaryCall;
+  reportWrite(
+    request: ReportWriteRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ReportWriteResponse) => void,
+  ): ClientUnaryCall;
 }
 
 export const FenceServiceClient = makeGenericClientConstructor(
@@ -1054,6 +4985,14 @@ export const FenceServiceClient = makeGenericClientConstructor(
   serviceName: string;
 };
 
+function bytesFromBase64(b64: string): Uint8Array {
+  return Uint8Array.from(globalThis.Buffer.from(b64, "base64"));
+}
+
+function base64FromBytes(arr: Uint8Array): string {
+  return globalThis.Buffer.from(arr).toString("base64");
+}
+
 type Builtin = Date | Function | Uint8Array | string | number | boolean | bigint | undefined;
 
 type DeepPartial<T> = T extends bigint ? string | number | bigint
@@ -1062,6 +5001,39 @@ type DeepPartial<T> = T extends bigint ? string | number | bigint
   : T extends { $case: string; value: unknown } ? { $case: T["$case"]; value?: DeepPartial<T["value"]> }
   : T extends {} ? { [K in keyof T]?: DeepPartial<T[K]> }
   : Partial<T>;
+
+function toTimestamp(date: Date): Timestamp {
+  const seconds = BigInt(Math.trunc(date.getTime() / 1_000));
+  const nanos = (date.getTime() % 1_000) * 1_000_000;
+  return { seconds, nanos };
+}
+
+function fromTimestamp(t: Timestamp): Date {
+  let millis = (globalThis.Number(t.seconds.toString()) || 0) * 1_000;
+  millis += (t.nanos || 0) / 1_000_000;
+  return new globalThis.Date(millis);
+}
+
+const timestampFractionRegex = /:\d{2}\.\d+/;
+
+function fromJsonTimestamp(o: any): Timestamp {
+  if (o instanceof globalThis.Date) {
+    return toTimestamp(o);
+  } else if (typeof o === "string") {
+    // Date only keeps milliseconds, and parses longer fractions in an engine-specific way,
+    // so parse the fractional seconds ourselves and give Date only the whole seconds
+    const fraction = timestampFractionRegex.exec(o);
+    if (fraction === null) {
+      return toTimestamp(new globalThis.Date(o));
+    }
+    const fractionNanos = Number(fraction[0].slice(4, 13).padEnd(9, "0"));
+    const wholeSeconds = new globalThis.Date(o.replace(fraction[0], fraction[0].slice(0, 3)));
+    const timestamp = toTimestamp(new globalThis.Date(wholeSeconds.getTime() + Math.trunc(fractionNanos / 1_000_000)));
+    return { ...timestamp, nanos: (timestamp.nanos ?? 0) + (fractionNanos % 1_000_000) };
+  } else {
+    return Timestamp.fromJSON(o);
+  }
+}
 
 function isSet(value: any): boolean {
   return value !== null && value !== undefined;

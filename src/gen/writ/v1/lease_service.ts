@@ -10,8 +10,10 @@ import {
   type CallOptions,
   type ChannelCredentials,
   Client,
+  type ClientDuplexStream,
   type ClientOptions,
   type ClientUnaryCall,
+  type handleBidiStreamingCall,
   type handleUnaryCall,
   makeGenericClientConstructor,
   type Metadata,
@@ -26,14 +28,61 @@ import {
   EndReason,
   endReasonFromJSON,
   endReasonToJSON,
+  Fault,
+  Freeze,
   Lease,
   LeaseState,
   leaseStateFromJSON,
   leaseStateToJSON,
   PageRequest,
   Refusal,
+  Scope,
+  scopeFromJSON,
+  scopeToJSON,
   WriteSetEntry,
 } from "./types.js";
+
+/** What a notice is about. */
+export enum LeaseNoticeKind {
+  /** LEASE_NOTICE_KIND_UNSPECIFIED - Never sent. */
+  LEASE_NOTICE_KIND_UNSPECIFIED = 0,
+  /** LEASE_NOTICE_KIND_ASKED_TO_YIELD - Another run waits for what the lease holds. Nothing is taken away; who can give it back sooner, may. */
+  LEASE_NOTICE_KIND_ASKED_TO_YIELD = 1,
+  /**
+   * LEASE_NOTICE_KIND_INPUT_CHANGED - Another run was granted a WRITE on what the lease only READs, since the lease's grant. Read it again, and let
+   * writes that rest on it check its version.
+   */
+  LEASE_NOTICE_KIND_INPUT_CHANGED = 2,
+}
+
+export function leaseNoticeKindFromJSON(object: any): LeaseNoticeKind {
+  switch (object) {
+    case 0:
+    case "LEASE_NOTICE_KIND_UNSPECIFIED":
+      return LeaseNoticeKind.LEASE_NOTICE_KIND_UNSPECIFIED;
+    case 1:
+    case "LEASE_NOTICE_KIND_ASKED_TO_YIELD":
+      return LeaseNoticeKind.LEASE_NOTICE_KIND_ASKED_TO_YIELD;
+    case 2:
+    case "LEASE_NOTICE_KIND_INPUT_CHANGED":
+      return LeaseNoticeKind.LEASE_NOTICE_KIND_INPUT_CHANGED;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum LeaseNoticeKind");
+  }
+}
+
+export function leaseNoticeKindToJSON(object: LeaseNoticeKind): string {
+  switch (object) {
+    case LeaseNoticeKind.LEASE_NOTICE_KIND_UNSPECIFIED:
+      return "LEASE_NOTICE_KIND_UNSPECIFIED";
+    case LeaseNoticeKind.LEASE_NOTICE_KIND_ASKED_TO_YIELD:
+      return "LEASE_NOTICE_KIND_ASKED_TO_YIELD";
+    case LeaseNoticeKind.LEASE_NOTICE_KIND_INPUT_CHANGED:
+      return "LEASE_NOTICE_KIND_INPUT_CHANGED";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum LeaseNoticeKind");
+  }
+}
 
 /** What a release did. */
 export enum ReleaseOutcome {
@@ -78,6 +127,130 @@ export function releaseOutcomeToJSON(object: ReleaseOutcome): string {
       return "RELEASE_OUTCOME_NOTHING_HELD";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum ReleaseOutcome");
+  }
+}
+
+/** What somebody found out about a write in doubt. */
+export enum SettledOutcome {
+  /** SETTLED_OUTCOME_UNSPECIFIED - Never valid in a request. */
+  SETTLED_OUTCOME_UNSPECIFIED = 0,
+  /** SETTLED_OUTCOME_HAPPENED - The write took effect. */
+  SETTLED_OUTCOME_HAPPENED = 1,
+  /** SETTLED_OUTCOME_DID_NOT_HAPPEN - The write changed nothing, and will not. */
+  SETTLED_OUTCOME_DID_NOT_HAPPEN = 2,
+}
+
+export function settledOutcomeFromJSON(object: any): SettledOutcome {
+  switch (object) {
+    case 0:
+    case "SETTLED_OUTCOME_UNSPECIFIED":
+      return SettledOutcome.SETTLED_OUTCOME_UNSPECIFIED;
+    case 1:
+    case "SETTLED_OUTCOME_HAPPENED":
+      return SettledOutcome.SETTLED_OUTCOME_HAPPENED;
+    case 2:
+    case "SETTLED_OUTCOME_DID_NOT_HAPPEN":
+      return SettledOutcome.SETTLED_OUTCOME_DID_NOT_HAPPEN;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum SettledOutcome");
+  }
+}
+
+export function settledOutcomeToJSON(object: SettledOutcome): string {
+  switch (object) {
+    case SettledOutcome.SETTLED_OUTCOME_UNSPECIFIED:
+      return "SETTLED_OUTCOME_UNSPECIFIED";
+    case SettledOutcome.SETTLED_OUTCOME_HAPPENED:
+      return "SETTLED_OUTCOME_HAPPENED";
+    case SettledOutcome.SETTLED_OUTCOME_DID_NOT_HAPPEN:
+      return "SETTLED_OUTCOME_DID_NOT_HAPPEN";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum SettledOutcome");
+  }
+}
+
+/** What a freeze did. */
+export enum FreezeOutcome {
+  /** FREEZE_OUTCOME_UNSPECIFIED - Never sent. */
+  FREEZE_OUTCOME_UNSPECIFIED = 0,
+  /** FREEZE_OUTCOME_FROZEN - The pattern was not frozen, and is. */
+  FREEZE_OUTCOME_FROZEN = 1,
+  /** FREEZE_OUTCOME_ALREADY_FROZEN - It was frozen on these terms or stricter ones; nothing was changed. */
+  FREEZE_OUTCOME_ALREADY_FROZEN = 2,
+  /** FREEZE_OUTCOME_STRENGTHENED - It was frozen, and is so for longer, wider or with denied checks now: of each term the stricter one holds. */
+  FREEZE_OUTCOME_STRENGTHENED = 3,
+}
+
+export function freezeOutcomeFromJSON(object: any): FreezeOutcome {
+  switch (object) {
+    case 0:
+    case "FREEZE_OUTCOME_UNSPECIFIED":
+      return FreezeOutcome.FREEZE_OUTCOME_UNSPECIFIED;
+    case 1:
+    case "FREEZE_OUTCOME_FROZEN":
+      return FreezeOutcome.FREEZE_OUTCOME_FROZEN;
+    case 2:
+    case "FREEZE_OUTCOME_ALREADY_FROZEN":
+      return FreezeOutcome.FREEZE_OUTCOME_ALREADY_FROZEN;
+    case 3:
+    case "FREEZE_OUTCOME_STRENGTHENED":
+      return FreezeOutcome.FREEZE_OUTCOME_STRENGTHENED;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum FreezeOutcome");
+  }
+}
+
+export function freezeOutcomeToJSON(object: FreezeOutcome): string {
+  switch (object) {
+    case FreezeOutcome.FREEZE_OUTCOME_UNSPECIFIED:
+      return "FREEZE_OUTCOME_UNSPECIFIED";
+    case FreezeOutcome.FREEZE_OUTCOME_FROZEN:
+      return "FREEZE_OUTCOME_FROZEN";
+    case FreezeOutcome.FREEZE_OUTCOME_ALREADY_FROZEN:
+      return "FREEZE_OUTCOME_ALREADY_FROZEN";
+    case FreezeOutcome.FREEZE_OUTCOME_STRENGTHENED:
+      return "FREEZE_OUTCOME_STRENGTHENED";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum FreezeOutcome");
+  }
+}
+
+/** What a thaw did. */
+export enum ThawOutcome {
+  /** THAW_OUTCOME_UNSPECIFIED - Never sent. */
+  THAW_OUTCOME_UNSPECIFIED = 0,
+  /** THAW_OUTCOME_THAWED - The freeze was there, and is gone. */
+  THAW_OUTCOME_THAWED = 1,
+  /** THAW_OUTCOME_NOT_FROZEN - No freeze has exactly this pattern; nothing was changed. A freeze of another pattern may still hold, see ListFreezes. */
+  THAW_OUTCOME_NOT_FROZEN = 2,
+}
+
+export function thawOutcomeFromJSON(object: any): ThawOutcome {
+  switch (object) {
+    case 0:
+    case "THAW_OUTCOME_UNSPECIFIED":
+      return ThawOutcome.THAW_OUTCOME_UNSPECIFIED;
+    case 1:
+    case "THAW_OUTCOME_THAWED":
+      return ThawOutcome.THAW_OUTCOME_THAWED;
+    case 2:
+    case "THAW_OUTCOME_NOT_FROZEN":
+      return ThawOutcome.THAW_OUTCOME_NOT_FROZEN;
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum ThawOutcome");
+  }
+}
+
+export function thawOutcomeToJSON(object: ThawOutcome): string {
+  switch (object) {
+    case ThawOutcome.THAW_OUTCOME_UNSPECIFIED:
+      return "THAW_OUTCOME_UNSPECIFIED";
+    case ThawOutcome.THAW_OUTCOME_THAWED:
+      return "THAW_OUTCOME_THAWED";
+    case ThawOutcome.THAW_OUTCOME_NOT_FROZEN:
+      return "THAW_OUTCOME_NOT_FROZEN";
+    default:
+      throw new globalThis.Error("Unrecognized enum value " + object + " for enum ThawOutcome");
   }
 }
 
@@ -136,6 +309,12 @@ export interface AcquireWriteSetRequest {
    * CredentialService. Not part of what the key is bound to: a repeated call issues new ones.
    */
   audiences: string[];
+  /**
+   * A lease of the run's parent run, of which this is to be a part: resources at or below what it holds, with no
+   * stronger access and no other actions. While the part is held, or waited for, the parent's entries there are
+   * suspended; when it ends they come back with new tokens. It never outlives that lease. Empty: of none.
+   */
+  delegatedFrom: string;
 }
 
 /** A place in the queue. */
@@ -158,7 +337,11 @@ export interface WaitingPlace {
    * Earliest time at which it can be granted, if nobody renews: when the blockers can be gone, and the named resource
    * set can be had. Absent: unknown.
    */
-  earliestAfter?: Duration | undefined;
+  earliestAfter?:
+    | Duration
+    | undefined;
+  /** What an operator has frozen of what was asked for: it is not granted before that is thawed. At most 16. */
+  freezes: Freeze[];
 }
 
 /** The answer to AcquireWriteSet: exactly one outcome. */
@@ -182,6 +365,61 @@ export interface AcquireWriteSetResponse {
   logRevision: bigint;
   /** With `lease` only: one per audience, in the order of the request. */
   credentials: AudienceCredential[];
+}
+
+/** Changes the write set of a lease. At least one of `add`, `remove` and `downgrade` is given. */
+export interface AmendWriteSetRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The run that holds the lease. Required. */
+  runId: string;
+  /** The lease. Required. */
+  leaseId: string;
+  /**
+   * Entries to add, at most 256; what the conflict map says they touch is added with them. What the lease holds already
+   * is no change; an entry that it holds with less (other actions, or an optimistic one that is to be leased) is held
+   * with all of it from then on, under a new token. The lease may have 256 entries that were asked for.
+   */
+  add: WriteSetEntry[];
+  /**
+   * Resources of which everything that was asked for is given up, at most 256; paths or aliases, as the lease names them.
+   * What they implied goes too, unless something that is left implies it.
+   */
+  remove: string[];
+  /**
+   * In place of everything that was asked for on its resource, at most 256: no stronger access, no wider scope, no other
+   * actions than the lease holds there. No actions on a WRITE: those that it holds. A token that is kept is the same.
+   */
+  downgrade: WriteSetEntry[];
+  /**
+   * 1 to 128 printable ASCII characters, chosen by the caller, unique within the run. Required. Kept as long as the run
+   * and 24 h more. A refusal does not use it up.
+   */
+  idempotencyKey: string;
+  /** Correlates the attempt in the log (`writ why`); at most 128 printable ASCII characters. Empty: none. */
+  requestId: string;
+}
+
+/** The answer to AmendWriteSet: exactly one outcome. */
+export interface AmendWriteSetResponse {
+  /** What was decided. */
+  outcome?:
+    | //
+    /** Amended, now or earlier by the same key: the lease as it is now. Look at `state` after a repeated call. */
+    { $case: "lease"; value: Lease }
+    | //
+    /** Refused; the lease is as it was. */
+    { $case: "refusal"; value: Refusal }
+    | undefined;
+  /**
+   * With `lease` only: from this database time on what was given up is out of force everywhere. No check allows it from
+   * the moment that the call returns. Of VIEW and LOCAL kinds this is the end of their lock delay, and in the future.
+   */
+  effectiveAt?:
+    | Timestamp
+    | undefined;
+  /** Log revision at which this was true. */
+  logRevision: bigint;
 }
 
 /** One lease to extend. */
@@ -222,6 +460,21 @@ export interface RenewalResult {
     /** Not extended: ENDED, TOO_LATE, MAX_HOLD, RUN_ENDED or NO_PROGRESS. */
     { $case: "refusal"; value: Refusal }
     | undefined;
+  /** With `lease` only: what the holder should know; at most two for each of its entries. */
+  notices: LeaseNotice[];
+}
+
+/** What the holder of a lease should know. It is told again with every renewal for as long as it is so. */
+export interface LeaseNotice {
+  /** What it is about. */
+  kind: LeaseNoticeKind;
+  /** The entry of the lease: what is wanted, or what was read. */
+  resource: string;
+  /**
+   * INPUT_CHANGED only: database time of the last such grant. After a restart of the coordinator, when it cannot know,
+   * the time up to which it does not.
+   */
+  changedAt?: Timestamp | undefined;
 }
 
 /** In the order of the request. */
@@ -260,13 +513,18 @@ export interface ReleaseLeaseResponse {
   endReason: EndReason;
   /**
    * From this database time the end is in force everywhere. No check allows the token from the moment that the call
-   * returns. With entries of LOCAL kinds this is the end of their lock delay, and in the future.
+   * returns. With entries of VIEW and LOCAL kinds this is the end of their lock delay, and in the future.
    */
   effectiveAt?:
     | Timestamp
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /**
+   * Tracked writes that were let in under the lease, and whose outcome is not known: their resources are granted to
+   * nobody until it is. All else that the lease held is free. Empty: none.
+   */
+  openWrites: OpenWrite[];
 }
 
 /** Ends anybody's lease. */
@@ -290,7 +548,25 @@ export interface OpenWrite {
   /** The request id of its check. */
   requestId: string;
   /** When it was admitted. */
-  admittedAt?: Timestamp | undefined;
+  admittedAt?:
+    | Timestamp
+    | undefined;
+  /** Names it for SettleInDoubt and ReportWrite: 32 hexadecimal digits. */
+  admissionId: string;
+  /** The run that it was let in for. */
+  runId: string;
+  /** The target that was let in, and that is expected to report. */
+  target: string;
+  /** Since when its resource is in doubt: its lease ended. Absent: the lease lives. */
+  inDoubtSince?:
+    | Timestamp
+    | undefined;
+  /** The version that its run had read. Absent: none was presented. */
+  observedVersion?:
+    | string
+    | undefined;
+  /** Its target has reported that it cannot tell. */
+  unsure: boolean;
 }
 
 /** The answer to RevokeLease. */
@@ -305,6 +581,87 @@ export interface RevokeLeaseResponse {
   logRevision: bigint;
   /** How the lease ended: REVOKED, or how it had ended before. */
   endReason: EndReason;
+}
+
+/** Gives a run what others hold. */
+export interface TakeOverRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The run that is to have it; anybody's. Required. */
+  runId: string;
+  /** 1 to 256 entries; leave empty when `task` or `resource_set` is set. */
+  entries: WriteSetEntry[];
+  /** A task of the conflict map. */
+  task?:
+    | TaskCall
+    | undefined;
+  /** How long the lease lives unless its run renews it, as in AcquireWriteSet. */
+  ttl?:
+    | Duration
+    | undefined;
+  /**
+   * How long to wait for lock delays and writes in doubt, 0 to 1 h. Absent or zero: do not wait, and end nobody if there
+   * are any. Call again as in AcquireWriteSet.
+   */
+  wait?:
+    | Duration
+    | undefined;
+  /** 1 to 128 printable ASCII characters, chosen by the caller, unique within the run. Required. */
+  idempotencyKey: string;
+  /** What the lease is for; at most 1,024 bytes. */
+  purpose: string;
+  /** A named resource set of the conflict map (`sets`) whose start has come. Empty: none. */
+  resourceSet: string;
+  /** Correlates the attempt in the log (`writ why`); at most 128 printable ASCII characters. Empty: none. */
+  requestId: string;
+  /** Why, for the log of each lease that ends; 1 to 1,024 bytes. Required. */
+  reason: string;
+  /**
+   * True: granted at once, whatever lock delays and writes in doubt there are. Until these are over, what a former holder
+   * was let in for or vouched for may still take effect beside the new one.
+   */
+  acceptOverlap: boolean;
+}
+
+/** A lease that a take-over ended. */
+export interface EndedLease {
+  /** The lease. */
+  leaseId: string;
+  /** Its run. */
+  runId: string;
+  /** What that run said it was doing. */
+  purpose: string;
+  /** From this database time its end is in force everywhere, as in ReleaseLeaseResponse. */
+  effectiveAt?: Timestamp | undefined;
+}
+
+/** The answer to TakeOver: exactly one outcome. */
+export interface TakeOverResponse {
+  /** What was decided. */
+  outcome?:
+    | //
+    /** Granted, now or earlier by the same key. */
+    { $case: "lease"; value: Lease }
+    | //
+    /** The holders have ended, and the run is first in the queue for what nobody can end. */
+    { $case: "waiting"; value: WaitingPlace }
+    | //
+    /** Refused; nobody was ended, and nothing is held. */
+    { $case: "refusal"; value: Refusal }
+    | undefined;
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+  /** The leases that it ended; at most 1,000. Also of a repeated call, as far as they are still known. */
+  ended: EndedLease[];
+  /**
+   * From this database time all these ends are in force everywhere. No check allows any of their tokens from the moment
+   * that the call returns. Absent: nobody was ended.
+   */
+  effectiveAt?:
+    | Timestamp
+    | undefined;
+  /** Tracked writes that were let in under them, and whose outcome is not known: they are in doubt. At most 256. */
+  openWrites: OpenWrite[];
 }
 
 /** Reads one lease. */
@@ -359,7 +716,13 @@ export interface ListLeasesResponse {
 /** Asks what AcquireWriteSet would answer. */
 export interface PreviewWriteSetRequest {
   /** The request; its idempotency key is not looked at and may be empty. */
-  request?: AcquireWriteSetRequest | undefined;
+  request?:
+    | AcquireWriteSetRequest
+    | undefined;
+  /** Says what TakeOver would answer instead, and whom it would end. Operators only. */
+  takeOver: boolean;
+  /** With `take_over` only: as there. */
+  acceptOverlap: boolean;
 }
 
 /** What AcquireWriteSet would answer now. */
@@ -375,6 +738,8 @@ export interface PreviewWriteSetResponse {
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /** With `take_over` only: whom it would end. */
+  wouldEnd: EndedLease[];
 }
 
 /** Asks who stands in the way of a write to a resource. */
@@ -410,6 +775,387 @@ export interface FindBlockersResponse {
   rules: RuleAbout[];
   /** Log revision at which this was true. */
   logRevision: bigint;
+  /** Freezes over the resource, or over something below it; at most 16. */
+  freezes: Freeze[];
+}
+
+/** Lists writes in doubt. */
+export interface ListInDoubtRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** Only those of this run. Empty: of any. */
+  runId: string;
+  /** Only those at, above or below this resource. Empty: any. */
+  resource: string;
+  /** Also writes that are open under a lease which lives. */
+  includeOpen: boolean;
+  /** The page wanted. */
+  page?: PageRequest | undefined;
+}
+
+/** A page of writes in doubt. */
+export interface ListInDoubtResponse {
+  /** In the order of their ids. */
+  writes: OpenWrite[];
+  /** Pass it to get the next page. Empty: this is the last one. */
+  nextPageToken: string;
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Settles a write in doubt. */
+export interface SettleInDoubtRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The write, by the admission_id of OpenWrite. Required. */
+  admissionId: string;
+  /** What became of it. Required. */
+  outcome: SettledOutcome;
+  /** How that was found out, for the log; 1 to 1,024 bytes. Required. */
+  reason: string;
+  /** The version of the resource now, of a write that happened; at most 256 bytes. Absent: not told. */
+  newVersion?: string | undefined;
+}
+
+/** The answer to SettleInDoubt. */
+export interface SettleInDoubtResponse {
+  /** False: this was known before, and the call changed nothing. */
+  settledNow: boolean;
+  /** The run of the write; empty when it is no longer known. */
+  runId: string;
+  /** Writes of that run whose outcome is not known yet; at most 256. Empty: none. */
+  stillOpen: OpenWrite[];
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Stops grants under a pattern. */
+export interface FreezeRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /**
+   * A pattern in the language of the conflict map (`release/{env}`, `tenant/{rest...}`), a path or an alias; at most
+   * 1,024 bytes. Required.
+   */
+  pattern: string;
+  /**
+   * Unset means SCOPE_SUBTREE: what the pattern matches and everything below it, since a brake is to stop too much rather
+   * than too little. SCOPE_EXACT: only what it matches.
+   */
+  scope: Scope;
+  /**
+   * True: checks of live leases deny writes there too (`frozen`), and no credentials are issued by which a target that
+   * does not ask would let them in. False: only grants are stopped, and who holds something there may finish.
+   */
+  denyChecks: boolean;
+  /** It thaws by itself at this database time, which must be in the future. Absent: it stays until it is thawed. */
+  until?:
+    | Timestamp
+    | undefined;
+  /** Why, for the log and for other operators; 1 to 1,024 bytes. Required. */
+  reason: string;
+}
+
+/** The answer to Freeze. */
+export interface FreezeResponse {
+  /** What the call did. */
+  outcome: FreezeOutcome;
+  /** The freeze as it holds now. */
+  freeze?:
+    | Freeze
+    | undefined;
+  /**
+   * From this database time it is in force everywhere. No grant is decided and, with deny_checks, no check allowed from
+   * the moment that the call returns; targets of VIEW and LOCAL kinds may let in what they knew, or were vouched for,
+   * before that until then.
+   */
+  effectiveAt?:
+    | Timestamp
+    | undefined;
+  /** Live leases that hold something under it. They go on: nobody is ended by a freeze. */
+  liveLeases: number;
+  /** Requests that wait for something under it. */
+  waitingRequests: number;
+  /**
+   * Kinds of the conflict map under it, by their patterns; at most 16. Empty: the map describes nothing there, and the
+   * pattern may be misspelt.
+   */
+  kinds: string[];
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Takes back a freeze. */
+export interface ThawRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The pattern as it was frozen, or the path or alias. Required. */
+  pattern: string;
+  /** Why, for the log; at most 1,024 bytes. Empty: not told. */
+  reason: string;
+}
+
+/** The answer to Thaw. */
+export interface ThawResponse {
+  /** What the call did. */
+  outcome: ThawOutcome;
+  /** The freeze that was taken back. Absent: none was. */
+  freeze?:
+    | Freeze
+    | undefined;
+  /** Other freezes that overlap it and still hold: each counts for itself. At most 16. */
+  stillFrozenBy: Freeze[];
+  /** Waiting requests that were granted by this. */
+  granted: number;
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Lists freezes. */
+export interface ListFreezesRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** Only those over this path or alias, or over something below it. Empty: all. */
+  resource: string;
+  /** The page wanted. */
+  page?: PageRequest | undefined;
+}
+
+/** A page of freezes. */
+export interface ListFreezesResponse {
+  /** In the order of their patterns. */
+  freezes: Freeze[];
+  /** Pass it to get the next page. Empty: this is the last one. */
+  nextPageToken: string;
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Calls that are made together. They are decided in any order; at most 1,024 of a session may be unanswered. */
+export interface SessionRequest {
+  /** Each for itself. Empty: nothing is asked. */
+  calls: SessionCall[];
+}
+
+/** One call on a session. */
+export interface SessionCall {
+  /** Chosen by the caller; names the call in its answer. Must be of no call on the session that is unanswered. */
+  number: number;
+  /**
+   * Correlates the call with logs and events, as the metadata `x-request-id` of a call of its own; at most 128 printable
+   * ASCII characters. Empty: the one that the session was opened with.
+   */
+  requestId: string;
+  /** What is asked, as the method of that name takes it. Required. */
+  call?:
+    | //
+    /**
+     * With `wait` it is answered at once: `waiting` is the place in the queue, which is kept while the session lasts. What
+     * becomes of it is pushed: `granted`, or `lost` with the refusal.
+     */
+    { $case: "acquireWriteSet"; value: AcquireWriteSetRequest }
+    | //
+    /** Leases that are renewed belong to this session from then on. */
+    { $case: "renewLeases"; value: RenewLeasesRequest }
+    | //
+    /** Also gives up a place in the queue, by its key. */
+    { $case: "releaseLease"; value: ReleaseLeaseRequest }
+    | //
+    /** Reads one lease. */
+    { $case: "getLease"; value: GetLeaseRequest }
+    | //
+    /** Decides and grants nothing. */
+    { $case: "previewWriteSet"; value: PreviewWriteSetRequest }
+    | //
+    /** Changes the write set of a lease. */
+    { $case: "amendWriteSet"; value: AmendWriteSetRequest }
+    | //
+    /** Ends anybody's lease or waiting request. */
+    { $case: "revokeLease"; value: RevokeLeaseRequest }
+    | //
+    /**
+     * Gives a run what others hold. With `wait` it is answered when it is granted, or after 20 s, as the call of its own;
+     * nothing is pushed of what it grants.
+     */
+    { $case: "takeOver"; value: TakeOverRequest }
+    | //
+    /** Lists leases. */
+    { $case: "listLeases"; value: ListLeasesRequest }
+    | //
+    /** Says who is in the way. */
+    { $case: "findBlockers"; value: FindBlockersRequest }
+    | //
+    /** Lists tracked writes in doubt. */
+    { $case: "listInDoubt"; value: ListInDoubtRequest }
+    | //
+    /** Says what became of a write in doubt. */
+    { $case: "settleInDoubt"; value: SettleInDoubtRequest }
+    | //
+    /** Stops grants under a pattern. */
+    { $case: "freeze"; value: FreezeRequest }
+    | //
+    /** Takes back a freeze. */
+    { $case: "thaw"; value: ThawRequest }
+    | //
+    /** Lists freezes. */
+    { $case: "listFreezes"; value: ListFreezesRequest }
+    | undefined;
+}
+
+/** What there is to tell. */
+export interface SessionResponse {
+  /** Each of one call. */
+  answers: SessionAnswer[];
+  /** What has happened to leases of the session, in order. */
+  events: SessionEvent[];
+  /**
+   * This replica is about to end. What it was asked before is answered, nothing new is decided: open a session on another
+   * one, or on the same after its restart, and acquire again by the keys of what waits.
+   */
+  goingAway: boolean;
+}
+
+/** The answer to one call. */
+export interface SessionAnswer {
+  /** As the call had it. */
+  number: number;
+  /** As the method answers, or why it does not. */
+  outcome?:
+    | //
+    /** A lease, a place in the queue, or a refusal. */
+    { $case: "acquireWriteSet"; value: AcquireWriteSetResponse }
+    | //
+    /** What became of each renewal. */
+    { $case: "renewLeases"; value: RenewLeasesResponse }
+    | //
+    /** What the release did. */
+    { $case: "releaseLease"; value: ReleaseLeaseResponse }
+    | //
+    /** The lease. */
+    { $case: "getLease"; value: GetLeaseResponse }
+    | //
+    /** What AcquireWriteSet would answer. */
+    { $case: "previewWriteSet"; value: PreviewWriteSetResponse }
+    | //
+    /** The lease as it is now, or a refusal. */
+    { $case: "amendWriteSet"; value: AmendWriteSetResponse }
+    | //
+    /** How it ended. */
+    { $case: "revokeLease"; value: RevokeLeaseResponse }
+    | //
+    /** A lease, a place in the queue, or a refusal, and whom it ended. */
+    { $case: "takeOver"; value: TakeOverResponse }
+    | //
+    /** A page of leases. */
+    { $case: "listLeases"; value: ListLeasesResponse }
+    | //
+    /** Who is in the way, and by which rules others can be. */
+    { $case: "findBlockers"; value: FindBlockersResponse }
+    | //
+    /** A page of writes in doubt. */
+    { $case: "listInDoubt"; value: ListInDoubtResponse }
+    | //
+    /** Whether this settled it. */
+    { $case: "settleInDoubt"; value: SettleInDoubtResponse }
+    | //
+    /** The freeze as it holds now. */
+    { $case: "freeze"; value: FreezeResponse }
+    | //
+    /** What the thaw did. */
+    { $case: "thaw"; value: ThawResponse }
+    | //
+    /** A page of freezes. */
+    { $case: "listFreezes"; value: ListFreezesResponse }
+    | //
+    /** The status that the call of its own would have ended with. */
+    { $case: "fault"; value: Fault }
+    | undefined;
+}
+
+/** Something has happened to a lease, or to a place in the queue. */
+export interface SessionEvent {
+  /** Where it is. */
+  namespace: string;
+  /** The lease; of a place in the queue its `request_id`. */
+  leaseId: string;
+  /** What has happened. */
+  event?:
+    | //
+    /** The place in the queue has become a lease. */
+    { $case: "granted"; value: LeaseGranted }
+    | //
+    /** A renewal is overdue: more than half of the ttl has passed without one. */
+    { $case: "jeopardy"; value: LeaseJeopardy }
+    | //
+    /** It was renewed after all. */
+    { $case: "safe"; value: LeaseSafe }
+    | //
+    /** It has ended, or the place has, and it never comes back. */
+    { $case: "lost"; value: LeaseLost }
+    | //
+    /** Another run waits for what it holds. Nothing is taken away. */
+    { $case: "askedToYield"; value: LeaseAskedToYield }
+    | //
+    /** Another run was granted a WRITE on what it only READs. */
+    { $case: "inputChanged"; value: LeaseInputChanged }
+    | undefined;
+}
+
+/** A grant after a wait. */
+export interface LeaseGranted {
+  /**
+   * The lease. How long this was on its way nobody knows, so nothing can be counted from it: renew, or acquire again by the
+   * same key, and count from there.
+   */
+  lease?:
+    | Lease
+    | undefined;
+  /** One per audience of the request, in its order. */
+  credentials: AudienceCredential[];
+  /** Log revision at which this was true. */
+  logRevision: bigint;
+}
+
+/** Without a renewal the lease ends. */
+export interface LeaseJeopardy {
+  /** At this database time. */
+  validUntil?:
+    | Timestamp
+    | undefined;
+  /** What was left when this was sent. */
+  validFor?: Duration | undefined;
+}
+
+/** The lease is renewed. */
+export interface LeaseSafe {
+  /** To this database time. */
+  validUntil?: Timestamp | undefined;
+}
+
+/** The end of a lease, or of a place in the queue. */
+export interface LeaseLost {
+  /** How it ended. */
+  endReason: EndReason;
+  /** When, on the database clock. */
+  endedAt?:
+    | Timestamp
+    | undefined;
+  /** Of a place in the queue: why nothing was granted. Absent: it was a lease. */
+  refusal?: Refusal | undefined;
+}
+
+/** Another run waits. */
+export interface LeaseAskedToYield {
+  /** The entry that is wanted. Told once, and again when it is wanted anew. */
+  resource: string;
+}
+
+/** What was read may have changed. */
+export interface LeaseInputChanged {
+  /** The entry that was read. */
+  resource: string;
+  /** Database time of the last such grant, as far as it is known. */
+  changedAt?: Timestamp | undefined;
 }
 
 function createBaseTaskCall(): TaskCall {
@@ -629,6 +1375,7 @@ function createBaseAcquireWriteSetRequest(): AcquireWriteSetRequest {
     resourceSet: "",
     requestId: "",
     audiences: [],
+    delegatedFrom: "",
   };
 }
 
@@ -668,6 +1415,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     }
     for (const v of message.audiences) {
       writer.uint32(90).string(v!);
+    }
+    if (message.delegatedFrom !== "") {
+      writer.uint32(98).string(message.delegatedFrom);
     }
     return writer;
   },
@@ -773,6 +1523,14 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
             message.audiences.push(reader.string());
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.delegatedFrom = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -818,6 +1576,11 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
       audiences: globalThis.Array.isArray(object?.audiences)
         ? object.audiences.map((e: any) => globalThis.String(e))
         : [],
+      delegatedFrom: isSet(object.delegatedFrom)
+        ? globalThis.String(object.delegatedFrom)
+        : isSet(object.delegated_from)
+        ? globalThis.String(object.delegated_from)
+        : "",
     };
   },
 
@@ -856,6 +1619,9 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     if (message.audiences?.length) {
       obj.audiences = message.audiences;
     }
+    if (message.delegatedFrom !== "") {
+      obj.delegatedFrom = message.delegatedFrom;
+    }
     return obj;
   },
 
@@ -875,6 +1641,7 @@ export const AcquireWriteSetRequest: MessageFns<AcquireWriteSetRequest, "writ.v1
     message.resourceSet = object.resourceSet ?? "";
     message.requestId = object.requestId ?? "";
     message.audiences = object.audiences?.map((e) => e) || [];
+    message.delegatedFrom = object.delegatedFrom ?? "";
     return message;
   },
 };
@@ -887,6 +1654,7 @@ function createBaseWaitingPlace(): WaitingPlace {
     callAgainWithin: undefined,
     waitsUntil: undefined,
     earliestAfter: undefined,
+    freezes: [],
   };
 }
 
@@ -911,6 +1679,9 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
     }
     if (message.earliestAfter !== undefined) {
       Duration.encode(message.earliestAfter, writer.uint32(50).fork()).join();
+    }
+    for (const v of message.freezes) {
+      Freeze.encode(v!, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -976,6 +1747,14 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
             message.earliestAfter = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.freezes.push(Freeze.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1016,6 +1795,7 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
         : isSet(object.earliest_after)
         ? Duration.fromJSON(object.earliest_after)
         : undefined,
+      freezes: globalThis.Array.isArray(object?.freezes) ? object.freezes.map((e: any) => Freeze.fromJSON(e)) : [],
     };
   },
 
@@ -1039,6 +1819,9 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
     if (message.earliestAfter !== undefined) {
       obj.earliestAfter = Duration.toJSON(message.earliestAfter);
     }
+    if (message.freezes?.length) {
+      obj.freezes = message.freezes.map((e) => Freeze.toJSON(e));
+    }
     return obj;
   },
 
@@ -1059,6 +1842,7 @@ export const WaitingPlace: MessageFns<WaitingPlace, "writ.v1.WaitingPlace"> = {
     message.earliestAfter = (object.earliestAfter !== undefined && object.earliestAfter !== null)
       ? Duration.fromPartial(object.earliestAfter)
       : undefined;
+    message.freezes = object.freezes?.map((e) => Freeze.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1226,6 +2010,366 @@ export const AcquireWriteSetResponse: MessageFns<AcquireWriteSetResponse, "writ.
       ? BigInt(object.logRevision)
       : 0n;
     message.credentials = object.credentials?.map((e) => AudienceCredential.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseAmendWriteSetRequest(): AmendWriteSetRequest {
+  return {
+    namespace: "",
+    runId: "",
+    leaseId: "",
+    add: [],
+    remove: [],
+    downgrade: [],
+    idempotencyKey: "",
+    requestId: "",
+  };
+}
+
+export const AmendWriteSetRequest: MessageFns<AmendWriteSetRequest, "writ.v1.AmendWriteSetRequest"> = {
+  $type: "writ.v1.AmendWriteSetRequest" as const,
+
+  encode(message: AmendWriteSetRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    if (message.leaseId !== "") {
+      writer.uint32(26).string(message.leaseId);
+    }
+    for (const v of message.add) {
+      WriteSetEntry.encode(v!, writer.uint32(34).fork()).join();
+    }
+    for (const v of message.remove) {
+      writer.uint32(42).string(v!);
+    }
+    for (const v of message.downgrade) {
+      WriteSetEntry.encode(v!, writer.uint32(50).fork()).join();
+    }
+    if (message.idempotencyKey !== "") {
+      writer.uint32(58).string(message.idempotencyKey);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(66).string(message.requestId);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AmendWriteSetRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAmendWriteSetRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.add.push(WriteSetEntry.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.remove.push(reader.string());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.downgrade.push(WriteSetEntry.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.idempotencyKey = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AmendWriteSetRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      leaseId: isSet(object.leaseId)
+        ? globalThis.String(object.leaseId)
+        : isSet(object.lease_id)
+        ? globalThis.String(object.lease_id)
+        : "",
+      add: globalThis.Array.isArray(object?.add) ? object.add.map((e: any) => WriteSetEntry.fromJSON(e)) : [],
+      remove: globalThis.Array.isArray(object?.remove) ? object.remove.map((e: any) => globalThis.String(e)) : [],
+      downgrade: globalThis.Array.isArray(object?.downgrade)
+        ? object.downgrade.map((e: any) => WriteSetEntry.fromJSON(e))
+        : [],
+      idempotencyKey: isSet(object.idempotencyKey)
+        ? globalThis.String(object.idempotencyKey)
+        : isSet(object.idempotency_key)
+        ? globalThis.String(object.idempotency_key)
+        : "",
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+    };
+  },
+
+  toJSON(message: AmendWriteSetRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.leaseId !== "") {
+      obj.leaseId = message.leaseId;
+    }
+    if (message.add?.length) {
+      obj.add = message.add.map((e) => WriteSetEntry.toJSON(e));
+    }
+    if (message.remove?.length) {
+      obj.remove = message.remove;
+    }
+    if (message.downgrade?.length) {
+      obj.downgrade = message.downgrade.map((e) => WriteSetEntry.toJSON(e));
+    }
+    if (message.idempotencyKey !== "") {
+      obj.idempotencyKey = message.idempotencyKey;
+    }
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<AmendWriteSetRequest>): AmendWriteSetRequest {
+    return AmendWriteSetRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<AmendWriteSetRequest>): AmendWriteSetRequest {
+    const message = createBaseAmendWriteSetRequest();
+    message.namespace = object.namespace ?? "";
+    message.runId = object.runId ?? "";
+    message.leaseId = object.leaseId ?? "";
+    message.add = object.add?.map((e) => WriteSetEntry.fromPartial(e)) || [];
+    message.remove = object.remove?.map((e) => e) || [];
+    message.downgrade = object.downgrade?.map((e) => WriteSetEntry.fromPartial(e)) || [];
+    message.idempotencyKey = object.idempotencyKey ?? "";
+    message.requestId = object.requestId ?? "";
+    return message;
+  },
+};
+
+function createBaseAmendWriteSetResponse(): AmendWriteSetResponse {
+  return { outcome: undefined, effectiveAt: undefined, logRevision: 0n };
+}
+
+export const AmendWriteSetResponse: MessageFns<AmendWriteSetResponse, "writ.v1.AmendWriteSetResponse"> = {
+  $type: "writ.v1.AmendWriteSetResponse" as const,
+
+  encode(message: AmendWriteSetResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.outcome?.$case) {
+      case "lease":
+        Lease.encode(message.outcome.value, writer.uint32(10).fork()).join();
+        break;
+      case "refusal":
+        Refusal.encode(message.outcome.value, writer.uint32(18).fork()).join();
+        break;
+    }
+    if (message.effectiveAt !== undefined) {
+      Timestamp.encode(message.effectiveAt, writer.uint32(26).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AmendWriteSetResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAmendWriteSetResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.outcome = { $case: "lease", value: Lease.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.outcome = { $case: "refusal", value: Refusal.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AmendWriteSetResponse {
+    return {
+      outcome: isSet(object.lease)
+        ? { $case: "lease", value: Lease.fromJSON(object.lease) }
+        : isSet(object.refusal)
+        ? { $case: "refusal", value: Refusal.fromJSON(object.refusal) }
+        : undefined,
+      effectiveAt: isSet(object.effectiveAt)
+        ? fromJsonTimestamp(object.effectiveAt)
+        : isSet(object.effective_at)
+        ? fromJsonTimestamp(object.effective_at)
+        : undefined,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: AmendWriteSetResponse): unknown {
+    const obj: any = {};
+    if (message.outcome?.$case === "lease") {
+      obj.lease = Lease.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "refusal") {
+      obj.refusal = Refusal.toJSON(message.outcome.value);
+    }
+    if (message.effectiveAt !== undefined) {
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<AmendWriteSetResponse>): AmendWriteSetResponse {
+    return AmendWriteSetResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<AmendWriteSetResponse>): AmendWriteSetResponse {
+    const message = createBaseAmendWriteSetResponse();
+    switch (object.outcome?.$case) {
+      case "lease": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "lease", value: Lease.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "refusal": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "refusal", value: Refusal.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+    }
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
     return message;
   },
 };
@@ -1449,7 +2593,7 @@ export const RenewLeasesRequest: MessageFns<RenewLeasesRequest, "writ.v1.RenewLe
 };
 
 function createBaseRenewalResult(): RenewalResult {
-  return { leaseId: "", outcome: undefined };
+  return { leaseId: "", outcome: undefined, notices: [] };
 }
 
 export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> = {
@@ -1466,6 +2610,9 @@ export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> =
       case "refusal":
         Refusal.encode(message.outcome.value, writer.uint32(26).fork()).join();
         break;
+    }
+    for (const v of message.notices) {
+      LeaseNotice.encode(v!, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -1507,6 +2654,14 @@ export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> =
             message.outcome = { $case: "refusal", value: Refusal.decode(reader, reader.uint32()) };
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.notices.push(LeaseNotice.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1531,6 +2686,7 @@ export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> =
         : isSet(object.refusal)
         ? { $case: "refusal", value: Refusal.fromJSON(object.refusal) }
         : undefined,
+      notices: globalThis.Array.isArray(object?.notices) ? object.notices.map((e: any) => LeaseNotice.fromJSON(e)) : [],
     };
   },
 
@@ -1543,6 +2699,9 @@ export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> =
       obj.lease = Lease.toJSON(message.outcome.value);
     } else if (message.outcome?.$case === "refusal") {
       obj.refusal = Refusal.toJSON(message.outcome.value);
+    }
+    if (message.notices?.length) {
+      obj.notices = message.notices.map((e) => LeaseNotice.toJSON(e));
     }
     return obj;
   },
@@ -1567,6 +2726,116 @@ export const RenewalResult: MessageFns<RenewalResult, "writ.v1.RenewalResult"> =
         break;
       }
     }
+    message.notices = object.notices?.map((e) => LeaseNotice.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseLeaseNotice(): LeaseNotice {
+  return { kind: 0, resource: "", changedAt: undefined };
+}
+
+export const LeaseNotice: MessageFns<LeaseNotice, "writ.v1.LeaseNotice"> = {
+  $type: "writ.v1.LeaseNotice" as const,
+
+  encode(message: LeaseNotice, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.kind !== 0) {
+      writer.uint32(8).int32(message.kind);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    if (message.changedAt !== undefined) {
+      Timestamp.encode(message.changedAt, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseNotice {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseNotice();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.kind = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.changedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseNotice {
+    return {
+      kind: isSet(object.kind) ? leaseNoticeKindFromJSON(object.kind) : 0,
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      changedAt: isSet(object.changedAt)
+        ? fromJsonTimestamp(object.changedAt)
+        : isSet(object.changed_at)
+        ? fromJsonTimestamp(object.changed_at)
+        : undefined,
+    };
+  },
+
+  toJSON(message: LeaseNotice): unknown {
+    const obj: any = {};
+    if (message.kind !== 0) {
+      obj.kind = leaseNoticeKindToJSON(message.kind);
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.changedAt !== undefined) {
+      obj.changedAt = fromTimestamp(message.changedAt).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseNotice>): LeaseNotice {
+    return LeaseNotice.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseNotice>): LeaseNotice {
+    const message = createBaseLeaseNotice();
+    message.kind = object.kind ?? 0;
+    message.resource = object.resource ?? "";
+    message.changedAt = (object.changedAt !== undefined && object.changedAt !== null)
+      ? Timestamp.fromPartial(object.changedAt)
+      : undefined;
     return message;
   },
 };
@@ -1813,7 +3082,7 @@ export const ReleaseLeaseRequest: MessageFns<ReleaseLeaseRequest, "writ.v1.Relea
 };
 
 function createBaseReleaseLeaseResponse(): ReleaseLeaseResponse {
-  return { outcome: 0, endReason: 0, effectiveAt: undefined, logRevision: 0n };
+  return { outcome: 0, endReason: 0, effectiveAt: undefined, logRevision: 0n, openWrites: [] };
 }
 
 export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.ReleaseLeaseResponse"> = {
@@ -1834,6 +3103,9 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.Rel
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(32).uint64(message.logRevision);
+    }
+    for (const v of message.openWrites) {
+      OpenWrite.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -1883,6 +3155,14 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.Rel
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.openWrites.push(OpenWrite.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1913,6 +3193,11 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.Rel
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      openWrites: globalThis.Array.isArray(object?.openWrites)
+        ? object.openWrites.map((e: any) => OpenWrite.fromJSON(e))
+        : globalThis.Array.isArray(object?.open_writes)
+        ? object.open_writes.map((e: any) => OpenWrite.fromJSON(e))
+        : [],
     };
   },
 
@@ -1930,6 +3215,9 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.Rel
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
     }
+    if (message.openWrites?.length) {
+      obj.openWrites = message.openWrites.map((e) => OpenWrite.toJSON(e));
+    }
     return obj;
   },
 
@@ -1946,6 +3234,7 @@ export const ReleaseLeaseResponse: MessageFns<ReleaseLeaseResponse, "writ.v1.Rel
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.openWrites = object.openWrites?.map((e) => OpenWrite.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2058,7 +3347,19 @@ export const RevokeLeaseRequest: MessageFns<RevokeLeaseRequest, "writ.v1.RevokeL
 };
 
 function createBaseOpenWrite(): OpenWrite {
-  return { resource: "", action: "", leaseId: "", requestId: "", admittedAt: undefined };
+  return {
+    resource: "",
+    action: "",
+    leaseId: "",
+    requestId: "",
+    admittedAt: undefined,
+    admissionId: "",
+    runId: "",
+    target: "",
+    inDoubtSince: undefined,
+    observedVersion: undefined,
+    unsure: false,
+  };
 }
 
 export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
@@ -2079,6 +3380,24 @@ export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
     }
     if (message.admittedAt !== undefined) {
       Timestamp.encode(message.admittedAt, writer.uint32(42).fork()).join();
+    }
+    if (message.admissionId !== "") {
+      writer.uint32(50).string(message.admissionId);
+    }
+    if (message.runId !== "") {
+      writer.uint32(58).string(message.runId);
+    }
+    if (message.target !== "") {
+      writer.uint32(66).string(message.target);
+    }
+    if (message.inDoubtSince !== undefined) {
+      Timestamp.encode(message.inDoubtSince, writer.uint32(74).fork()).join();
+    }
+    if (message.observedVersion !== undefined) {
+      writer.uint32(82).string(message.observedVersion);
+    }
+    if (message.unsure !== false) {
+      writer.uint32(88).bool(message.unsure);
     }
     return writer;
   },
@@ -2136,6 +3455,54 @@ export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
             message.admittedAt = Timestamp.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.admissionId = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.target = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.inDoubtSince = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.observedVersion = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.unsure = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2167,6 +3534,28 @@ export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
         : isSet(object.admitted_at)
         ? fromJsonTimestamp(object.admitted_at)
         : undefined,
+      admissionId: isSet(object.admissionId)
+        ? globalThis.String(object.admissionId)
+        : isSet(object.admission_id)
+        ? globalThis.String(object.admission_id)
+        : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      target: isSet(object.target) ? globalThis.String(object.target) : "",
+      inDoubtSince: isSet(object.inDoubtSince)
+        ? fromJsonTimestamp(object.inDoubtSince)
+        : isSet(object.in_doubt_since)
+        ? fromJsonTimestamp(object.in_doubt_since)
+        : undefined,
+      observedVersion: isSet(object.observedVersion)
+        ? globalThis.String(object.observedVersion)
+        : isSet(object.observed_version)
+        ? globalThis.String(object.observed_version)
+        : undefined,
+      unsure: isSet(object.unsure) ? globalThis.Boolean(object.unsure) : false,
     };
   },
 
@@ -2187,6 +3576,24 @@ export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
     if (message.admittedAt !== undefined) {
       obj.admittedAt = fromTimestamp(message.admittedAt).toISOString();
     }
+    if (message.admissionId !== "") {
+      obj.admissionId = message.admissionId;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.target !== "") {
+      obj.target = message.target;
+    }
+    if (message.inDoubtSince !== undefined) {
+      obj.inDoubtSince = fromTimestamp(message.inDoubtSince).toISOString();
+    }
+    if (message.observedVersion !== undefined) {
+      obj.observedVersion = message.observedVersion;
+    }
+    if (message.unsure !== false) {
+      obj.unsure = message.unsure;
+    }
     return obj;
   },
 
@@ -2202,6 +3609,14 @@ export const OpenWrite: MessageFns<OpenWrite, "writ.v1.OpenWrite"> = {
     message.admittedAt = (object.admittedAt !== undefined && object.admittedAt !== null)
       ? Timestamp.fromPartial(object.admittedAt)
       : undefined;
+    message.admissionId = object.admissionId ?? "";
+    message.runId = object.runId ?? "";
+    message.target = object.target ?? "";
+    message.inDoubtSince = (object.inDoubtSince !== undefined && object.inDoubtSince !== null)
+      ? Timestamp.fromPartial(object.inDoubtSince)
+      : undefined;
+    message.observedVersion = object.observedVersion ?? undefined;
+    message.unsure = object.unsure ?? false;
     return message;
   },
 };
@@ -2344,6 +3759,628 @@ export const RevokeLeaseResponse: MessageFns<RevokeLeaseResponse, "writ.v1.Revok
       ? BigInt(object.logRevision)
       : 0n;
     message.endReason = object.endReason ?? 0;
+    return message;
+  },
+};
+
+function createBaseTakeOverRequest(): TakeOverRequest {
+  return {
+    namespace: "",
+    runId: "",
+    entries: [],
+    task: undefined,
+    ttl: undefined,
+    wait: undefined,
+    idempotencyKey: "",
+    purpose: "",
+    resourceSet: "",
+    requestId: "",
+    reason: "",
+    acceptOverlap: false,
+  };
+}
+
+export const TakeOverRequest: MessageFns<TakeOverRequest, "writ.v1.TakeOverRequest"> = {
+  $type: "writ.v1.TakeOverRequest" as const,
+
+  encode(message: TakeOverRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    for (const v of message.entries) {
+      WriteSetEntry.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.task !== undefined) {
+      TaskCall.encode(message.task, writer.uint32(34).fork()).join();
+    }
+    if (message.ttl !== undefined) {
+      Duration.encode(message.ttl, writer.uint32(42).fork()).join();
+    }
+    if (message.wait !== undefined) {
+      Duration.encode(message.wait, writer.uint32(50).fork()).join();
+    }
+    if (message.idempotencyKey !== "") {
+      writer.uint32(58).string(message.idempotencyKey);
+    }
+    if (message.purpose !== "") {
+      writer.uint32(66).string(message.purpose);
+    }
+    if (message.resourceSet !== "") {
+      writer.uint32(74).string(message.resourceSet);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(82).string(message.requestId);
+    }
+    if (message.reason !== "") {
+      writer.uint32(90).string(message.reason);
+    }
+    if (message.acceptOverlap !== false) {
+      writer.uint32(96).bool(message.acceptOverlap);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TakeOverRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTakeOverRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.entries.push(WriteSetEntry.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.task = TaskCall.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.ttl = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.wait = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.idempotencyKey = reader.string();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.purpose = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.resourceSet = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 12: {
+            if (tag !== 96) {
+              break;
+            }
+
+            message.acceptOverlap = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TakeOverRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      entries: globalThis.Array.isArray(object?.entries)
+        ? object.entries.map((e: any) => WriteSetEntry.fromJSON(e))
+        : [],
+      task: isSet(object.task) ? TaskCall.fromJSON(object.task) : undefined,
+      ttl: isSet(object.ttl) ? Duration.fromJSON(object.ttl) : undefined,
+      wait: isSet(object.wait) ? Duration.fromJSON(object.wait) : undefined,
+      idempotencyKey: isSet(object.idempotencyKey)
+        ? globalThis.String(object.idempotencyKey)
+        : isSet(object.idempotency_key)
+        ? globalThis.String(object.idempotency_key)
+        : "",
+      purpose: isSet(object.purpose) ? globalThis.String(object.purpose) : "",
+      resourceSet: isSet(object.resourceSet)
+        ? globalThis.String(object.resourceSet)
+        : isSet(object.resource_set)
+        ? globalThis.String(object.resource_set)
+        : "",
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      acceptOverlap: isSet(object.acceptOverlap)
+        ? globalThis.Boolean(object.acceptOverlap)
+        : isSet(object.accept_overlap)
+        ? globalThis.Boolean(object.accept_overlap)
+        : false,
+    };
+  },
+
+  toJSON(message: TakeOverRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.entries?.length) {
+      obj.entries = message.entries.map((e) => WriteSetEntry.toJSON(e));
+    }
+    if (message.task !== undefined) {
+      obj.task = TaskCall.toJSON(message.task);
+    }
+    if (message.ttl !== undefined) {
+      obj.ttl = Duration.toJSON(message.ttl);
+    }
+    if (message.wait !== undefined) {
+      obj.wait = Duration.toJSON(message.wait);
+    }
+    if (message.idempotencyKey !== "") {
+      obj.idempotencyKey = message.idempotencyKey;
+    }
+    if (message.purpose !== "") {
+      obj.purpose = message.purpose;
+    }
+    if (message.resourceSet !== "") {
+      obj.resourceSet = message.resourceSet;
+    }
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    if (message.acceptOverlap !== false) {
+      obj.acceptOverlap = message.acceptOverlap;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TakeOverRequest>): TakeOverRequest {
+    return TakeOverRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TakeOverRequest>): TakeOverRequest {
+    const message = createBaseTakeOverRequest();
+    message.namespace = object.namespace ?? "";
+    message.runId = object.runId ?? "";
+    message.entries = object.entries?.map((e) => WriteSetEntry.fromPartial(e)) || [];
+    message.task = (object.task !== undefined && object.task !== null) ? TaskCall.fromPartial(object.task) : undefined;
+    message.ttl = (object.ttl !== undefined && object.ttl !== null) ? Duration.fromPartial(object.ttl) : undefined;
+    message.wait = (object.wait !== undefined && object.wait !== null) ? Duration.fromPartial(object.wait) : undefined;
+    message.idempotencyKey = object.idempotencyKey ?? "";
+    message.purpose = object.purpose ?? "";
+    message.resourceSet = object.resourceSet ?? "";
+    message.requestId = object.requestId ?? "";
+    message.reason = object.reason ?? "";
+    message.acceptOverlap = object.acceptOverlap ?? false;
+    return message;
+  },
+};
+
+function createBaseEndedLease(): EndedLease {
+  return { leaseId: "", runId: "", purpose: "", effectiveAt: undefined };
+}
+
+export const EndedLease: MessageFns<EndedLease, "writ.v1.EndedLease"> = {
+  $type: "writ.v1.EndedLease" as const,
+
+  encode(message: EndedLease, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.leaseId !== "") {
+      writer.uint32(10).string(message.leaseId);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    if (message.purpose !== "") {
+      writer.uint32(26).string(message.purpose);
+    }
+    if (message.effectiveAt !== undefined) {
+      Timestamp.encode(message.effectiveAt, writer.uint32(34).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): EndedLease {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseEndedLease();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.purpose = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): EndedLease {
+    return {
+      leaseId: isSet(object.leaseId)
+        ? globalThis.String(object.leaseId)
+        : isSet(object.lease_id)
+        ? globalThis.String(object.lease_id)
+        : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      purpose: isSet(object.purpose) ? globalThis.String(object.purpose) : "",
+      effectiveAt: isSet(object.effectiveAt)
+        ? fromJsonTimestamp(object.effectiveAt)
+        : isSet(object.effective_at)
+        ? fromJsonTimestamp(object.effective_at)
+        : undefined,
+    };
+  },
+
+  toJSON(message: EndedLease): unknown {
+    const obj: any = {};
+    if (message.leaseId !== "") {
+      obj.leaseId = message.leaseId;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.purpose !== "") {
+      obj.purpose = message.purpose;
+    }
+    if (message.effectiveAt !== undefined) {
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<EndedLease>): EndedLease {
+    return EndedLease.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<EndedLease>): EndedLease {
+    const message = createBaseEndedLease();
+    message.leaseId = object.leaseId ?? "";
+    message.runId = object.runId ?? "";
+    message.purpose = object.purpose ?? "";
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseTakeOverResponse(): TakeOverResponse {
+  return { outcome: undefined, logRevision: 0n, ended: [], effectiveAt: undefined, openWrites: [] };
+}
+
+export const TakeOverResponse: MessageFns<TakeOverResponse, "writ.v1.TakeOverResponse"> = {
+  $type: "writ.v1.TakeOverResponse" as const,
+
+  encode(message: TakeOverResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.outcome?.$case) {
+      case "lease":
+        Lease.encode(message.outcome.value, writer.uint32(10).fork()).join();
+        break;
+      case "waiting":
+        WaitingPlace.encode(message.outcome.value, writer.uint32(18).fork()).join();
+        break;
+      case "refusal":
+        Refusal.encode(message.outcome.value, writer.uint32(26).fork()).join();
+        break;
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.logRevision);
+    }
+    for (const v of message.ended) {
+      EndedLease.encode(v!, writer.uint32(42).fork()).join();
+    }
+    if (message.effectiveAt !== undefined) {
+      Timestamp.encode(message.effectiveAt, writer.uint32(50).fork()).join();
+    }
+    for (const v of message.openWrites) {
+      OpenWrite.encode(v!, writer.uint32(58).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TakeOverResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTakeOverResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.outcome = { $case: "lease", value: Lease.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.outcome = { $case: "waiting", value: WaitingPlace.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.outcome = { $case: "refusal", value: Refusal.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.ended.push(EndedLease.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.openWrites.push(OpenWrite.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): TakeOverResponse {
+    return {
+      outcome: isSet(object.lease)
+        ? { $case: "lease", value: Lease.fromJSON(object.lease) }
+        : isSet(object.waiting)
+        ? { $case: "waiting", value: WaitingPlace.fromJSON(object.waiting) }
+        : isSet(object.refusal)
+        ? { $case: "refusal", value: Refusal.fromJSON(object.refusal) }
+        : undefined,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+      ended: globalThis.Array.isArray(object?.ended) ? object.ended.map((e: any) => EndedLease.fromJSON(e)) : [],
+      effectiveAt: isSet(object.effectiveAt)
+        ? fromJsonTimestamp(object.effectiveAt)
+        : isSet(object.effective_at)
+        ? fromJsonTimestamp(object.effective_at)
+        : undefined,
+      openWrites: globalThis.Array.isArray(object?.openWrites)
+        ? object.openWrites.map((e: any) => OpenWrite.fromJSON(e))
+        : globalThis.Array.isArray(object?.open_writes)
+        ? object.open_writes.map((e: any) => OpenWrite.fromJSON(e))
+        : [],
+    };
+  },
+
+  toJSON(message: TakeOverResponse): unknown {
+    const obj: any = {};
+    if (message.outcome?.$case === "lease") {
+      obj.lease = Lease.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "waiting") {
+      obj.waiting = WaitingPlace.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "refusal") {
+      obj.refusal = Refusal.toJSON(message.outcome.value);
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    if (message.ended?.length) {
+      obj.ended = message.ended.map((e) => EndedLease.toJSON(e));
+    }
+    if (message.effectiveAt !== undefined) {
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
+    }
+    if (message.openWrites?.length) {
+      obj.openWrites = message.openWrites.map((e) => OpenWrite.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<TakeOverResponse>): TakeOverResponse {
+    return TakeOverResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TakeOverResponse>): TakeOverResponse {
+    const message = createBaseTakeOverResponse();
+    switch (object.outcome?.$case) {
+      case "lease": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "lease", value: Lease.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "waiting": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "waiting", value: WaitingPlace.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "refusal": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "refusal", value: Refusal.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+    }
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    message.ended = object.ended?.map((e) => EndedLease.fromPartial(e)) || [];
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
+    message.openWrites = object.openWrites?.map((e) => OpenWrite.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2827,7 +4864,7 @@ export const ListLeasesResponse: MessageFns<ListLeasesResponse, "writ.v1.ListLea
 };
 
 function createBasePreviewWriteSetRequest(): PreviewWriteSetRequest {
-  return { request: undefined };
+  return { request: undefined, takeOver: false, acceptOverlap: false };
 }
 
 export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1.PreviewWriteSetRequest"> = {
@@ -2836,6 +4873,12 @@ export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1
   encode(message: PreviewWriteSetRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.request !== undefined) {
       AcquireWriteSetRequest.encode(message.request, writer.uint32(10).fork()).join();
+    }
+    if (message.takeOver !== false) {
+      writer.uint32(16).bool(message.takeOver);
+    }
+    if (message.acceptOverlap !== false) {
+      writer.uint32(24).bool(message.acceptOverlap);
     }
     return writer;
   },
@@ -2861,6 +4904,22 @@ export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1
             message.request = AcquireWriteSetRequest.decode(reader, reader.uint32());
             continue;
           }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.takeOver = reader.bool();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.acceptOverlap = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2874,13 +4933,31 @@ export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1
   },
 
   fromJSON(object: any): PreviewWriteSetRequest {
-    return { request: isSet(object.request) ? AcquireWriteSetRequest.fromJSON(object.request) : undefined };
+    return {
+      request: isSet(object.request) ? AcquireWriteSetRequest.fromJSON(object.request) : undefined,
+      takeOver: isSet(object.takeOver)
+        ? globalThis.Boolean(object.takeOver)
+        : isSet(object.take_over)
+        ? globalThis.Boolean(object.take_over)
+        : false,
+      acceptOverlap: isSet(object.acceptOverlap)
+        ? globalThis.Boolean(object.acceptOverlap)
+        : isSet(object.accept_overlap)
+        ? globalThis.Boolean(object.accept_overlap)
+        : false,
+    };
   },
 
   toJSON(message: PreviewWriteSetRequest): unknown {
     const obj: any = {};
     if (message.request !== undefined) {
       obj.request = AcquireWriteSetRequest.toJSON(message.request);
+    }
+    if (message.takeOver !== false) {
+      obj.takeOver = message.takeOver;
+    }
+    if (message.acceptOverlap !== false) {
+      obj.acceptOverlap = message.acceptOverlap;
     }
     return obj;
   },
@@ -2893,12 +4970,14 @@ export const PreviewWriteSetRequest: MessageFns<PreviewWriteSetRequest, "writ.v1
     message.request = (object.request !== undefined && object.request !== null)
       ? AcquireWriteSetRequest.fromPartial(object.request)
       : undefined;
+    message.takeOver = object.takeOver ?? false;
+    message.acceptOverlap = object.acceptOverlap ?? false;
     return message;
   },
 };
 
 function createBasePreviewWriteSetResponse(): PreviewWriteSetResponse {
-  return { outcome: undefined, logRevision: 0n };
+  return { outcome: undefined, logRevision: 0n, wouldEnd: [] };
 }
 
 export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.v1.PreviewWriteSetResponse"> = {
@@ -2918,6 +4997,9 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(24).uint64(message.logRevision);
+    }
+    for (const v of message.wouldEnd) {
+      EndedLease.encode(v!, writer.uint32(34).fork()).join();
     }
     return writer;
   },
@@ -2959,6 +5041,14 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.wouldEnd.push(EndedLease.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2983,6 +5073,11 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      wouldEnd: globalThis.Array.isArray(object?.wouldEnd)
+        ? object.wouldEnd.map((e: any) => EndedLease.fromJSON(e))
+        : globalThis.Array.isArray(object?.would_end)
+        ? object.would_end.map((e: any) => EndedLease.fromJSON(e))
+        : [],
     };
   },
 
@@ -2995,6 +5090,9 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.
     }
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
+    }
+    if (message.wouldEnd?.length) {
+      obj.wouldEnd = message.wouldEnd.map((e) => EndedLease.toJSON(e));
     }
     return obj;
   },
@@ -3021,6 +5119,7 @@ export const PreviewWriteSetResponse: MessageFns<PreviewWriteSetResponse, "writ.
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.wouldEnd = object.wouldEnd?.map((e) => EndedLease.fromPartial(e)) || [];
     return message;
   },
 };
@@ -3216,7 +5315,7 @@ export const RuleAbout: MessageFns<RuleAbout, "writ.v1.RuleAbout"> = {
 };
 
 function createBaseFindBlockersResponse(): FindBlockersResponse {
-  return { resource: "", blockers: [], more: false, rules: [], logRevision: 0n };
+  return { resource: "", blockers: [], more: false, rules: [], logRevision: 0n, freezes: [] };
 }
 
 export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.FindBlockersResponse"> = {
@@ -3240,6 +5339,9 @@ export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.Fin
         throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
       }
       writer.uint32(40).uint64(message.logRevision);
+    }
+    for (const v of message.freezes) {
+      Freeze.encode(v!, writer.uint32(50).fork()).join();
     }
     return writer;
   },
@@ -3297,6 +5399,14 @@ export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.Fin
             message.logRevision = reader.uint64() as bigint;
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.freezes.push(Freeze.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3320,6 +5430,7 @@ export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.Fin
         : isSet(object.log_revision)
         ? BigInt(object.log_revision)
         : 0n,
+      freezes: globalThis.Array.isArray(object?.freezes) ? object.freezes.map((e: any) => Freeze.fromJSON(e)) : [],
     };
   },
 
@@ -3340,6 +5451,9 @@ export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.Fin
     if (message.logRevision !== 0n) {
       obj.logRevision = message.logRevision.toString();
     }
+    if (message.freezes?.length) {
+      obj.freezes = message.freezes.map((e) => Freeze.toJSON(e));
+    }
     return obj;
   },
 
@@ -3355,6 +5469,3245 @@ export const FindBlockersResponse: MessageFns<FindBlockersResponse, "writ.v1.Fin
     message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
       ? BigInt(object.logRevision)
       : 0n;
+    message.freezes = object.freezes?.map((e) => Freeze.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseListInDoubtRequest(): ListInDoubtRequest {
+  return { namespace: "", runId: "", resource: "", includeOpen: false, page: undefined };
+}
+
+export const ListInDoubtRequest: MessageFns<ListInDoubtRequest, "writ.v1.ListInDoubtRequest"> = {
+  $type: "writ.v1.ListInDoubtRequest" as const,
+
+  encode(message: ListInDoubtRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    if (message.resource !== "") {
+      writer.uint32(26).string(message.resource);
+    }
+    if (message.includeOpen !== false) {
+      writer.uint32(32).bool(message.includeOpen);
+    }
+    if (message.page !== undefined) {
+      PageRequest.encode(message.page, writer.uint32(42).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListInDoubtRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListInDoubtRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.includeOpen = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.page = PageRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListInDoubtRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      includeOpen: isSet(object.includeOpen)
+        ? globalThis.Boolean(object.includeOpen)
+        : isSet(object.include_open)
+        ? globalThis.Boolean(object.include_open)
+        : false,
+      page: isSet(object.page) ? PageRequest.fromJSON(object.page) : undefined,
+    };
+  },
+
+  toJSON(message: ListInDoubtRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.includeOpen !== false) {
+      obj.includeOpen = message.includeOpen;
+    }
+    if (message.page !== undefined) {
+      obj.page = PageRequest.toJSON(message.page);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListInDoubtRequest>): ListInDoubtRequest {
+    return ListInDoubtRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListInDoubtRequest>): ListInDoubtRequest {
+    const message = createBaseListInDoubtRequest();
+    message.namespace = object.namespace ?? "";
+    message.runId = object.runId ?? "";
+    message.resource = object.resource ?? "";
+    message.includeOpen = object.includeOpen ?? false;
+    message.page = (object.page !== undefined && object.page !== null)
+      ? PageRequest.fromPartial(object.page)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseListInDoubtResponse(): ListInDoubtResponse {
+  return { writes: [], nextPageToken: "", logRevision: 0n };
+}
+
+export const ListInDoubtResponse: MessageFns<ListInDoubtResponse, "writ.v1.ListInDoubtResponse"> = {
+  $type: "writ.v1.ListInDoubtResponse" as const,
+
+  encode(message: ListInDoubtResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.writes) {
+      OpenWrite.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListInDoubtResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListInDoubtResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.writes.push(OpenWrite.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListInDoubtResponse {
+    return {
+      writes: globalThis.Array.isArray(object?.writes) ? object.writes.map((e: any) => OpenWrite.fromJSON(e)) : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: ListInDoubtResponse): unknown {
+    const obj: any = {};
+    if (message.writes?.length) {
+      obj.writes = message.writes.map((e) => OpenWrite.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListInDoubtResponse>): ListInDoubtResponse {
+    return ListInDoubtResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListInDoubtResponse>): ListInDoubtResponse {
+    const message = createBaseListInDoubtResponse();
+    message.writes = object.writes?.map((e) => OpenWrite.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseSettleInDoubtRequest(): SettleInDoubtRequest {
+  return { namespace: "", admissionId: "", outcome: 0, reason: "", newVersion: undefined };
+}
+
+export const SettleInDoubtRequest: MessageFns<SettleInDoubtRequest, "writ.v1.SettleInDoubtRequest"> = {
+  $type: "writ.v1.SettleInDoubtRequest" as const,
+
+  encode(message: SettleInDoubtRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.admissionId !== "") {
+      writer.uint32(18).string(message.admissionId);
+    }
+    if (message.outcome !== 0) {
+      writer.uint32(24).int32(message.outcome);
+    }
+    if (message.reason !== "") {
+      writer.uint32(34).string(message.reason);
+    }
+    if (message.newVersion !== undefined) {
+      writer.uint32(42).string(message.newVersion);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SettleInDoubtRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSettleInDoubtRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.admissionId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.outcome = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.newVersion = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SettleInDoubtRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      admissionId: isSet(object.admissionId)
+        ? globalThis.String(object.admissionId)
+        : isSet(object.admission_id)
+        ? globalThis.String(object.admission_id)
+        : "",
+      outcome: isSet(object.outcome) ? settledOutcomeFromJSON(object.outcome) : 0,
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      newVersion: isSet(object.newVersion)
+        ? globalThis.String(object.newVersion)
+        : isSet(object.new_version)
+        ? globalThis.String(object.new_version)
+        : undefined,
+    };
+  },
+
+  toJSON(message: SettleInDoubtRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.admissionId !== "") {
+      obj.admissionId = message.admissionId;
+    }
+    if (message.outcome !== 0) {
+      obj.outcome = settledOutcomeToJSON(message.outcome);
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    if (message.newVersion !== undefined) {
+      obj.newVersion = message.newVersion;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SettleInDoubtRequest>): SettleInDoubtRequest {
+    return SettleInDoubtRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SettleInDoubtRequest>): SettleInDoubtRequest {
+    const message = createBaseSettleInDoubtRequest();
+    message.namespace = object.namespace ?? "";
+    message.admissionId = object.admissionId ?? "";
+    message.outcome = object.outcome ?? 0;
+    message.reason = object.reason ?? "";
+    message.newVersion = object.newVersion ?? undefined;
+    return message;
+  },
+};
+
+function createBaseSettleInDoubtResponse(): SettleInDoubtResponse {
+  return { settledNow: false, runId: "", stillOpen: [], logRevision: 0n };
+}
+
+export const SettleInDoubtResponse: MessageFns<SettleInDoubtResponse, "writ.v1.SettleInDoubtResponse"> = {
+  $type: "writ.v1.SettleInDoubtResponse" as const,
+
+  encode(message: SettleInDoubtResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.settledNow !== false) {
+      writer.uint32(8).bool(message.settledNow);
+    }
+    if (message.runId !== "") {
+      writer.uint32(18).string(message.runId);
+    }
+    for (const v of message.stillOpen) {
+      OpenWrite.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SettleInDoubtResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSettleInDoubtResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.settledNow = reader.bool();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.runId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.stillOpen.push(OpenWrite.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SettleInDoubtResponse {
+    return {
+      settledNow: isSet(object.settledNow)
+        ? globalThis.Boolean(object.settledNow)
+        : isSet(object.settled_now)
+        ? globalThis.Boolean(object.settled_now)
+        : false,
+      runId: isSet(object.runId)
+        ? globalThis.String(object.runId)
+        : isSet(object.run_id)
+        ? globalThis.String(object.run_id)
+        : "",
+      stillOpen: globalThis.Array.isArray(object?.stillOpen)
+        ? object.stillOpen.map((e: any) => OpenWrite.fromJSON(e))
+        : globalThis.Array.isArray(object?.still_open)
+        ? object.still_open.map((e: any) => OpenWrite.fromJSON(e))
+        : [],
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: SettleInDoubtResponse): unknown {
+    const obj: any = {};
+    if (message.settledNow !== false) {
+      obj.settledNow = message.settledNow;
+    }
+    if (message.runId !== "") {
+      obj.runId = message.runId;
+    }
+    if (message.stillOpen?.length) {
+      obj.stillOpen = message.stillOpen.map((e) => OpenWrite.toJSON(e));
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SettleInDoubtResponse>): SettleInDoubtResponse {
+    return SettleInDoubtResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SettleInDoubtResponse>): SettleInDoubtResponse {
+    const message = createBaseSettleInDoubtResponse();
+    message.settledNow = object.settledNow ?? false;
+    message.runId = object.runId ?? "";
+    message.stillOpen = object.stillOpen?.map((e) => OpenWrite.fromPartial(e)) || [];
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseFreezeRequest(): FreezeRequest {
+  return { namespace: "", pattern: "", scope: 0, denyChecks: false, until: undefined, reason: "" };
+}
+
+export const FreezeRequest: MessageFns<FreezeRequest, "writ.v1.FreezeRequest"> = {
+  $type: "writ.v1.FreezeRequest" as const,
+
+  encode(message: FreezeRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.pattern !== "") {
+      writer.uint32(18).string(message.pattern);
+    }
+    if (message.scope !== 0) {
+      writer.uint32(24).int32(message.scope);
+    }
+    if (message.denyChecks !== false) {
+      writer.uint32(32).bool(message.denyChecks);
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(message.until, writer.uint32(42).fork()).join();
+    }
+    if (message.reason !== "") {
+      writer.uint32(50).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FreezeRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFreezeRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pattern = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.scope = reader.int32() as any;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.denyChecks = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.until = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FreezeRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      pattern: isSet(object.pattern) ? globalThis.String(object.pattern) : "",
+      scope: isSet(object.scope) ? scopeFromJSON(object.scope) : 0,
+      denyChecks: isSet(object.denyChecks)
+        ? globalThis.Boolean(object.denyChecks)
+        : isSet(object.deny_checks)
+        ? globalThis.Boolean(object.deny_checks)
+        : false,
+      until: isSet(object.until) ? fromJsonTimestamp(object.until) : undefined,
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: FreezeRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.pattern !== "") {
+      obj.pattern = message.pattern;
+    }
+    if (message.scope !== 0) {
+      obj.scope = scopeToJSON(message.scope);
+    }
+    if (message.denyChecks !== false) {
+      obj.denyChecks = message.denyChecks;
+    }
+    if (message.until !== undefined) {
+      obj.until = fromTimestamp(message.until).toISOString();
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FreezeRequest>): FreezeRequest {
+    return FreezeRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FreezeRequest>): FreezeRequest {
+    const message = createBaseFreezeRequest();
+    message.namespace = object.namespace ?? "";
+    message.pattern = object.pattern ?? "";
+    message.scope = object.scope ?? 0;
+    message.denyChecks = object.denyChecks ?? false;
+    message.until = (object.until !== undefined && object.until !== null)
+      ? Timestamp.fromPartial(object.until)
+      : undefined;
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseFreezeResponse(): FreezeResponse {
+  return {
+    outcome: 0,
+    freeze: undefined,
+    effectiveAt: undefined,
+    liveLeases: 0,
+    waitingRequests: 0,
+    kinds: [],
+    logRevision: 0n,
+  };
+}
+
+export const FreezeResponse: MessageFns<FreezeResponse, "writ.v1.FreezeResponse"> = {
+  $type: "writ.v1.FreezeResponse" as const,
+
+  encode(message: FreezeResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.outcome !== 0) {
+      writer.uint32(8).int32(message.outcome);
+    }
+    if (message.freeze !== undefined) {
+      Freeze.encode(message.freeze, writer.uint32(18).fork()).join();
+    }
+    if (message.effectiveAt !== undefined) {
+      Timestamp.encode(message.effectiveAt, writer.uint32(26).fork()).join();
+    }
+    if (message.liveLeases !== 0) {
+      writer.uint32(32).uint32(message.liveLeases);
+    }
+    if (message.waitingRequests !== 0) {
+      writer.uint32(40).uint32(message.waitingRequests);
+    }
+    for (const v of message.kinds) {
+      writer.uint32(50).string(v!);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(56).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FreezeResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFreezeResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.outcome = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.freeze = Freeze.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.effectiveAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.liveLeases = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.waitingRequests = reader.uint32();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.kinds.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FreezeResponse {
+    return {
+      outcome: isSet(object.outcome) ? freezeOutcomeFromJSON(object.outcome) : 0,
+      freeze: isSet(object.freeze) ? Freeze.fromJSON(object.freeze) : undefined,
+      effectiveAt: isSet(object.effectiveAt)
+        ? fromJsonTimestamp(object.effectiveAt)
+        : isSet(object.effective_at)
+        ? fromJsonTimestamp(object.effective_at)
+        : undefined,
+      liveLeases: isSet(object.liveLeases)
+        ? globalThis.Number(object.liveLeases)
+        : isSet(object.live_leases)
+        ? globalThis.Number(object.live_leases)
+        : 0,
+      waitingRequests: isSet(object.waitingRequests)
+        ? globalThis.Number(object.waitingRequests)
+        : isSet(object.waiting_requests)
+        ? globalThis.Number(object.waiting_requests)
+        : 0,
+      kinds: globalThis.Array.isArray(object?.kinds) ? object.kinds.map((e: any) => globalThis.String(e)) : [],
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: FreezeResponse): unknown {
+    const obj: any = {};
+    if (message.outcome !== 0) {
+      obj.outcome = freezeOutcomeToJSON(message.outcome);
+    }
+    if (message.freeze !== undefined) {
+      obj.freeze = Freeze.toJSON(message.freeze);
+    }
+    if (message.effectiveAt !== undefined) {
+      obj.effectiveAt = fromTimestamp(message.effectiveAt).toISOString();
+    }
+    if (message.liveLeases !== 0) {
+      obj.liveLeases = Math.round(message.liveLeases);
+    }
+    if (message.waitingRequests !== 0) {
+      obj.waitingRequests = Math.round(message.waitingRequests);
+    }
+    if (message.kinds?.length) {
+      obj.kinds = message.kinds;
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FreezeResponse>): FreezeResponse {
+    return FreezeResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FreezeResponse>): FreezeResponse {
+    const message = createBaseFreezeResponse();
+    message.outcome = object.outcome ?? 0;
+    message.freeze = (object.freeze !== undefined && object.freeze !== null)
+      ? Freeze.fromPartial(object.freeze)
+      : undefined;
+    message.effectiveAt = (object.effectiveAt !== undefined && object.effectiveAt !== null)
+      ? Timestamp.fromPartial(object.effectiveAt)
+      : undefined;
+    message.liveLeases = object.liveLeases ?? 0;
+    message.waitingRequests = object.waitingRequests ?? 0;
+    message.kinds = object.kinds?.map((e) => e) || [];
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseThawRequest(): ThawRequest {
+  return { namespace: "", pattern: "", reason: "" };
+}
+
+export const ThawRequest: MessageFns<ThawRequest, "writ.v1.ThawRequest"> = {
+  $type: "writ.v1.ThawRequest" as const,
+
+  encode(message: ThawRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.pattern !== "") {
+      writer.uint32(18).string(message.pattern);
+    }
+    if (message.reason !== "") {
+      writer.uint32(26).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ThawRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseThawRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.pattern = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ThawRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      pattern: isSet(object.pattern) ? globalThis.String(object.pattern) : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: ThawRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.pattern !== "") {
+      obj.pattern = message.pattern;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ThawRequest>): ThawRequest {
+    return ThawRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ThawRequest>): ThawRequest {
+    const message = createBaseThawRequest();
+    message.namespace = object.namespace ?? "";
+    message.pattern = object.pattern ?? "";
+    message.reason = object.reason ?? "";
+    return message;
+  },
+};
+
+function createBaseThawResponse(): ThawResponse {
+  return { outcome: 0, freeze: undefined, stillFrozenBy: [], granted: 0, logRevision: 0n };
+}
+
+export const ThawResponse: MessageFns<ThawResponse, "writ.v1.ThawResponse"> = {
+  $type: "writ.v1.ThawResponse" as const,
+
+  encode(message: ThawResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.outcome !== 0) {
+      writer.uint32(8).int32(message.outcome);
+    }
+    if (message.freeze !== undefined) {
+      Freeze.encode(message.freeze, writer.uint32(18).fork()).join();
+    }
+    for (const v of message.stillFrozenBy) {
+      Freeze.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.granted !== 0) {
+      writer.uint32(32).uint32(message.granted);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ThawResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseThawResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.outcome = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.freeze = Freeze.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.stillFrozenBy.push(Freeze.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.granted = reader.uint32();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ThawResponse {
+    return {
+      outcome: isSet(object.outcome) ? thawOutcomeFromJSON(object.outcome) : 0,
+      freeze: isSet(object.freeze) ? Freeze.fromJSON(object.freeze) : undefined,
+      stillFrozenBy: globalThis.Array.isArray(object?.stillFrozenBy)
+        ? object.stillFrozenBy.map((e: any) => Freeze.fromJSON(e))
+        : globalThis.Array.isArray(object?.still_frozen_by)
+        ? object.still_frozen_by.map((e: any) => Freeze.fromJSON(e))
+        : [],
+      granted: isSet(object.granted) ? globalThis.Number(object.granted) : 0,
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: ThawResponse): unknown {
+    const obj: any = {};
+    if (message.outcome !== 0) {
+      obj.outcome = thawOutcomeToJSON(message.outcome);
+    }
+    if (message.freeze !== undefined) {
+      obj.freeze = Freeze.toJSON(message.freeze);
+    }
+    if (message.stillFrozenBy?.length) {
+      obj.stillFrozenBy = message.stillFrozenBy.map((e) => Freeze.toJSON(e));
+    }
+    if (message.granted !== 0) {
+      obj.granted = Math.round(message.granted);
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ThawResponse>): ThawResponse {
+    return ThawResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ThawResponse>): ThawResponse {
+    const message = createBaseThawResponse();
+    message.outcome = object.outcome ?? 0;
+    message.freeze = (object.freeze !== undefined && object.freeze !== null)
+      ? Freeze.fromPartial(object.freeze)
+      : undefined;
+    message.stillFrozenBy = object.stillFrozenBy?.map((e) => Freeze.fromPartial(e)) || [];
+    message.granted = object.granted ?? 0;
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseListFreezesRequest(): ListFreezesRequest {
+  return { namespace: "", resource: "", page: undefined };
+}
+
+export const ListFreezesRequest: MessageFns<ListFreezesRequest, "writ.v1.ListFreezesRequest"> = {
+  $type: "writ.v1.ListFreezesRequest" as const,
+
+  encode(message: ListFreezesRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.resource !== "") {
+      writer.uint32(18).string(message.resource);
+    }
+    if (message.page !== undefined) {
+      PageRequest.encode(message.page, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListFreezesRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListFreezesRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.page = PageRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListFreezesRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      page: isSet(object.page) ? PageRequest.fromJSON(object.page) : undefined,
+    };
+  },
+
+  toJSON(message: ListFreezesRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.page !== undefined) {
+      obj.page = PageRequest.toJSON(message.page);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListFreezesRequest>): ListFreezesRequest {
+    return ListFreezesRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListFreezesRequest>): ListFreezesRequest {
+    const message = createBaseListFreezesRequest();
+    message.namespace = object.namespace ?? "";
+    message.resource = object.resource ?? "";
+    message.page = (object.page !== undefined && object.page !== null)
+      ? PageRequest.fromPartial(object.page)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseListFreezesResponse(): ListFreezesResponse {
+  return { freezes: [], nextPageToken: "", logRevision: 0n };
+}
+
+export const ListFreezesResponse: MessageFns<ListFreezesResponse, "writ.v1.ListFreezesResponse"> = {
+  $type: "writ.v1.ListFreezesResponse" as const,
+
+  encode(message: ListFreezesResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.freezes) {
+      Freeze.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListFreezesResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListFreezesResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.freezes.push(Freeze.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListFreezesResponse {
+    return {
+      freezes: globalThis.Array.isArray(object?.freezes) ? object.freezes.map((e: any) => Freeze.fromJSON(e)) : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: ListFreezesResponse): unknown {
+    const obj: any = {};
+    if (message.freezes?.length) {
+      obj.freezes = message.freezes.map((e) => Freeze.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListFreezesResponse>): ListFreezesResponse {
+    return ListFreezesResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListFreezesResponse>): ListFreezesResponse {
+    const message = createBaseListFreezesResponse();
+    message.freezes = object.freezes?.map((e) => Freeze.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseSessionRequest(): SessionRequest {
+  return { calls: [] };
+}
+
+export const SessionRequest: MessageFns<SessionRequest, "writ.v1.SessionRequest"> = {
+  $type: "writ.v1.SessionRequest" as const,
+
+  encode(message: SessionRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.calls) {
+      SessionCall.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.calls.push(SessionCall.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionRequest {
+    return {
+      calls: globalThis.Array.isArray(object?.calls) ? object.calls.map((e: any) => SessionCall.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: SessionRequest): unknown {
+    const obj: any = {};
+    if (message.calls?.length) {
+      obj.calls = message.calls.map((e) => SessionCall.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SessionRequest>): SessionRequest {
+    return SessionRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SessionRequest>): SessionRequest {
+    const message = createBaseSessionRequest();
+    message.calls = object.calls?.map((e) => SessionCall.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseSessionCall(): SessionCall {
+  return { number: 0, requestId: "", call: undefined };
+}
+
+export const SessionCall: MessageFns<SessionCall, "writ.v1.SessionCall"> = {
+  $type: "writ.v1.SessionCall" as const,
+
+  encode(message: SessionCall, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0) {
+      writer.uint32(8).uint32(message.number);
+    }
+    if (message.requestId !== "") {
+      writer.uint32(18).string(message.requestId);
+    }
+    switch (message.call?.$case) {
+      case "acquireWriteSet":
+        AcquireWriteSetRequest.encode(message.call.value, writer.uint32(26).fork()).join();
+        break;
+      case "renewLeases":
+        RenewLeasesRequest.encode(message.call.value, writer.uint32(34).fork()).join();
+        break;
+      case "releaseLease":
+        ReleaseLeaseRequest.encode(message.call.value, writer.uint32(42).fork()).join();
+        break;
+      case "getLease":
+        GetLeaseRequest.encode(message.call.value, writer.uint32(50).fork()).join();
+        break;
+      case "previewWriteSet":
+        PreviewWriteSetRequest.encode(message.call.value, writer.uint32(58).fork()).join();
+        break;
+      case "amendWriteSet":
+        AmendWriteSetRequest.encode(message.call.value, writer.uint32(66).fork()).join();
+        break;
+      case "revokeLease":
+        RevokeLeaseRequest.encode(message.call.value, writer.uint32(74).fork()).join();
+        break;
+      case "takeOver":
+        TakeOverRequest.encode(message.call.value, writer.uint32(82).fork()).join();
+        break;
+      case "listLeases":
+        ListLeasesRequest.encode(message.call.value, writer.uint32(90).fork()).join();
+        break;
+      case "findBlockers":
+        FindBlockersRequest.encode(message.call.value, writer.uint32(98).fork()).join();
+        break;
+      case "listInDoubt":
+        ListInDoubtRequest.encode(message.call.value, writer.uint32(106).fork()).join();
+        break;
+      case "settleInDoubt":
+        SettleInDoubtRequest.encode(message.call.value, writer.uint32(114).fork()).join();
+        break;
+      case "freeze":
+        FreezeRequest.encode(message.call.value, writer.uint32(122).fork()).join();
+        break;
+      case "thaw":
+        ThawRequest.encode(message.call.value, writer.uint32(130).fork()).join();
+        break;
+      case "listFreezes":
+        ListFreezesRequest.encode(message.call.value, writer.uint32(138).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionCall {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionCall();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.requestId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.call = { $case: "acquireWriteSet", value: AcquireWriteSetRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.call = { $case: "renewLeases", value: RenewLeasesRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.call = { $case: "releaseLease", value: ReleaseLeaseRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.call = { $case: "getLease", value: GetLeaseRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.call = { $case: "previewWriteSet", value: PreviewWriteSetRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.call = { $case: "amendWriteSet", value: AmendWriteSetRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.call = { $case: "revokeLease", value: RevokeLeaseRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.call = { $case: "takeOver", value: TakeOverRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.call = { $case: "listLeases", value: ListLeasesRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.call = { $case: "findBlockers", value: FindBlockersRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.call = { $case: "listInDoubt", value: ListInDoubtRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.call = { $case: "settleInDoubt", value: SettleInDoubtRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.call = { $case: "freeze", value: FreezeRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.call = { $case: "thaw", value: ThawRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.call = { $case: "listFreezes", value: ListFreezesRequest.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionCall {
+    return {
+      number: isSet(object.number) ? globalThis.Number(object.number) : 0,
+      requestId: isSet(object.requestId)
+        ? globalThis.String(object.requestId)
+        : isSet(object.request_id)
+        ? globalThis.String(object.request_id)
+        : "",
+      call: isSet(object.acquireWriteSet)
+        ? { $case: "acquireWriteSet", value: AcquireWriteSetRequest.fromJSON(object.acquireWriteSet) }
+        : isSet(object.acquire_write_set)
+        ? { $case: "acquireWriteSet", value: AcquireWriteSetRequest.fromJSON(object.acquire_write_set) }
+        : isSet(object.renewLeases)
+        ? { $case: "renewLeases", value: RenewLeasesRequest.fromJSON(object.renewLeases) }
+        : isSet(object.renew_leases)
+        ? { $case: "renewLeases", value: RenewLeasesRequest.fromJSON(object.renew_leases) }
+        : isSet(object.releaseLease)
+        ? { $case: "releaseLease", value: ReleaseLeaseRequest.fromJSON(object.releaseLease) }
+        : isSet(object.release_lease)
+        ? { $case: "releaseLease", value: ReleaseLeaseRequest.fromJSON(object.release_lease) }
+        : isSet(object.getLease)
+        ? { $case: "getLease", value: GetLeaseRequest.fromJSON(object.getLease) }
+        : isSet(object.get_lease)
+        ? { $case: "getLease", value: GetLeaseRequest.fromJSON(object.get_lease) }
+        : isSet(object.previewWriteSet)
+        ? { $case: "previewWriteSet", value: PreviewWriteSetRequest.fromJSON(object.previewWriteSet) }
+        : isSet(object.preview_write_set)
+        ? { $case: "previewWriteSet", value: PreviewWriteSetRequest.fromJSON(object.preview_write_set) }
+        : isSet(object.amendWriteSet)
+        ? { $case: "amendWriteSet", value: AmendWriteSetRequest.fromJSON(object.amendWriteSet) }
+        : isSet(object.amend_write_set)
+        ? { $case: "amendWriteSet", value: AmendWriteSetRequest.fromJSON(object.amend_write_set) }
+        : isSet(object.revokeLease)
+        ? { $case: "revokeLease", value: RevokeLeaseRequest.fromJSON(object.revokeLease) }
+        : isSet(object.revoke_lease)
+        ? { $case: "revokeLease", value: RevokeLeaseRequest.fromJSON(object.revoke_lease) }
+        : isSet(object.takeOver)
+        ? { $case: "takeOver", value: TakeOverRequest.fromJSON(object.takeOver) }
+        : isSet(object.take_over)
+        ? { $case: "takeOver", value: TakeOverRequest.fromJSON(object.take_over) }
+        : isSet(object.listLeases)
+        ? { $case: "listLeases", value: ListLeasesRequest.fromJSON(object.listLeases) }
+        : isSet(object.list_leases)
+        ? { $case: "listLeases", value: ListLeasesRequest.fromJSON(object.list_leases) }
+        : isSet(object.findBlockers)
+        ? { $case: "findBlockers", value: FindBlockersRequest.fromJSON(object.findBlockers) }
+        : isSet(object.find_blockers)
+        ? { $case: "findBlockers", value: FindBlockersRequest.fromJSON(object.find_blockers) }
+        : isSet(object.listInDoubt)
+        ? { $case: "listInDoubt", value: ListInDoubtRequest.fromJSON(object.listInDoubt) }
+        : isSet(object.list_in_doubt)
+        ? { $case: "listInDoubt", value: ListInDoubtRequest.fromJSON(object.list_in_doubt) }
+        : isSet(object.settleInDoubt)
+        ? { $case: "settleInDoubt", value: SettleInDoubtRequest.fromJSON(object.settleInDoubt) }
+        : isSet(object.settle_in_doubt)
+        ? { $case: "settleInDoubt", value: SettleInDoubtRequest.fromJSON(object.settle_in_doubt) }
+        : isSet(object.freeze)
+        ? { $case: "freeze", value: FreezeRequest.fromJSON(object.freeze) }
+        : isSet(object.thaw)
+        ? { $case: "thaw", value: ThawRequest.fromJSON(object.thaw) }
+        : isSet(object.listFreezes)
+        ? { $case: "listFreezes", value: ListFreezesRequest.fromJSON(object.listFreezes) }
+        : isSet(object.list_freezes)
+        ? { $case: "listFreezes", value: ListFreezesRequest.fromJSON(object.list_freezes) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: SessionCall): unknown {
+    const obj: any = {};
+    if (message.number !== 0) {
+      obj.number = Math.round(message.number);
+    }
+    if (message.requestId !== "") {
+      obj.requestId = message.requestId;
+    }
+    if (message.call?.$case === "acquireWriteSet") {
+      obj.acquireWriteSet = AcquireWriteSetRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "renewLeases") {
+      obj.renewLeases = RenewLeasesRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "releaseLease") {
+      obj.releaseLease = ReleaseLeaseRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "getLease") {
+      obj.getLease = GetLeaseRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "previewWriteSet") {
+      obj.previewWriteSet = PreviewWriteSetRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "amendWriteSet") {
+      obj.amendWriteSet = AmendWriteSetRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "revokeLease") {
+      obj.revokeLease = RevokeLeaseRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "takeOver") {
+      obj.takeOver = TakeOverRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "listLeases") {
+      obj.listLeases = ListLeasesRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "findBlockers") {
+      obj.findBlockers = FindBlockersRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "listInDoubt") {
+      obj.listInDoubt = ListInDoubtRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "settleInDoubt") {
+      obj.settleInDoubt = SettleInDoubtRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "freeze") {
+      obj.freeze = FreezeRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "thaw") {
+      obj.thaw = ThawRequest.toJSON(message.call.value);
+    } else if (message.call?.$case === "listFreezes") {
+      obj.listFreezes = ListFreezesRequest.toJSON(message.call.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SessionCall>): SessionCall {
+    return SessionCall.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SessionCall>): SessionCall {
+    const message = createBaseSessionCall();
+    message.number = object.number ?? 0;
+    message.requestId = object.requestId ?? "";
+    switch (object.call?.$case) {
+      case "acquireWriteSet": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "acquireWriteSet", value: AcquireWriteSetRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "renewLeases": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "renewLeases", value: RenewLeasesRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "releaseLease": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "releaseLease", value: ReleaseLeaseRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "getLease": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "getLease", value: GetLeaseRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "previewWriteSet": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "previewWriteSet", value: PreviewWriteSetRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "amendWriteSet": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "amendWriteSet", value: AmendWriteSetRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "revokeLease": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "revokeLease", value: RevokeLeaseRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "takeOver": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "takeOver", value: TakeOverRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "listLeases": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "listLeases", value: ListLeasesRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "findBlockers": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "findBlockers", value: FindBlockersRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "listInDoubt": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "listInDoubt", value: ListInDoubtRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "settleInDoubt": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "settleInDoubt", value: SettleInDoubtRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "freeze": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "freeze", value: FreezeRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "thaw": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "thaw", value: ThawRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+      case "listFreezes": {
+        if (object.call?.value !== undefined && object.call?.value !== null) {
+          message.call = { $case: "listFreezes", value: ListFreezesRequest.fromPartial(object.call.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseSessionResponse(): SessionResponse {
+  return { answers: [], events: [], goingAway: false };
+}
+
+export const SessionResponse: MessageFns<SessionResponse, "writ.v1.SessionResponse"> = {
+  $type: "writ.v1.SessionResponse" as const,
+
+  encode(message: SessionResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.answers) {
+      SessionAnswer.encode(v!, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.events) {
+      SessionEvent.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.goingAway !== false) {
+      writer.uint32(24).bool(message.goingAway);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.answers.push(SessionAnswer.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.events.push(SessionEvent.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.goingAway = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionResponse {
+    return {
+      answers: globalThis.Array.isArray(object?.answers)
+        ? object.answers.map((e: any) => SessionAnswer.fromJSON(e))
+        : [],
+      events: globalThis.Array.isArray(object?.events) ? object.events.map((e: any) => SessionEvent.fromJSON(e)) : [],
+      goingAway: isSet(object.goingAway)
+        ? globalThis.Boolean(object.goingAway)
+        : isSet(object.going_away)
+        ? globalThis.Boolean(object.going_away)
+        : false,
+    };
+  },
+
+  toJSON(message: SessionResponse): unknown {
+    const obj: any = {};
+    if (message.answers?.length) {
+      obj.answers = message.answers.map((e) => SessionAnswer.toJSON(e));
+    }
+    if (message.events?.length) {
+      obj.events = message.events.map((e) => SessionEvent.toJSON(e));
+    }
+    if (message.goingAway !== false) {
+      obj.goingAway = message.goingAway;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SessionResponse>): SessionResponse {
+    return SessionResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SessionResponse>): SessionResponse {
+    const message = createBaseSessionResponse();
+    message.answers = object.answers?.map((e) => SessionAnswer.fromPartial(e)) || [];
+    message.events = object.events?.map((e) => SessionEvent.fromPartial(e)) || [];
+    message.goingAway = object.goingAway ?? false;
+    return message;
+  },
+};
+
+function createBaseSessionAnswer(): SessionAnswer {
+  return { number: 0, outcome: undefined };
+}
+
+export const SessionAnswer: MessageFns<SessionAnswer, "writ.v1.SessionAnswer"> = {
+  $type: "writ.v1.SessionAnswer" as const,
+
+  encode(message: SessionAnswer, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.number !== 0) {
+      writer.uint32(8).uint32(message.number);
+    }
+    switch (message.outcome?.$case) {
+      case "acquireWriteSet":
+        AcquireWriteSetResponse.encode(message.outcome.value, writer.uint32(18).fork()).join();
+        break;
+      case "renewLeases":
+        RenewLeasesResponse.encode(message.outcome.value, writer.uint32(26).fork()).join();
+        break;
+      case "releaseLease":
+        ReleaseLeaseResponse.encode(message.outcome.value, writer.uint32(34).fork()).join();
+        break;
+      case "getLease":
+        GetLeaseResponse.encode(message.outcome.value, writer.uint32(42).fork()).join();
+        break;
+      case "previewWriteSet":
+        PreviewWriteSetResponse.encode(message.outcome.value, writer.uint32(50).fork()).join();
+        break;
+      case "amendWriteSet":
+        AmendWriteSetResponse.encode(message.outcome.value, writer.uint32(58).fork()).join();
+        break;
+      case "revokeLease":
+        RevokeLeaseResponse.encode(message.outcome.value, writer.uint32(66).fork()).join();
+        break;
+      case "takeOver":
+        TakeOverResponse.encode(message.outcome.value, writer.uint32(74).fork()).join();
+        break;
+      case "listLeases":
+        ListLeasesResponse.encode(message.outcome.value, writer.uint32(82).fork()).join();
+        break;
+      case "findBlockers":
+        FindBlockersResponse.encode(message.outcome.value, writer.uint32(90).fork()).join();
+        break;
+      case "listInDoubt":
+        ListInDoubtResponse.encode(message.outcome.value, writer.uint32(98).fork()).join();
+        break;
+      case "settleInDoubt":
+        SettleInDoubtResponse.encode(message.outcome.value, writer.uint32(106).fork()).join();
+        break;
+      case "freeze":
+        FreezeResponse.encode(message.outcome.value, writer.uint32(114).fork()).join();
+        break;
+      case "thaw":
+        ThawResponse.encode(message.outcome.value, writer.uint32(130).fork()).join();
+        break;
+      case "listFreezes":
+        ListFreezesResponse.encode(message.outcome.value, writer.uint32(138).fork()).join();
+        break;
+      case "fault":
+        Fault.encode(message.outcome.value, writer.uint32(122).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionAnswer {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionAnswer();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.number = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.outcome = {
+              $case: "acquireWriteSet",
+              value: AcquireWriteSetResponse.decode(reader, reader.uint32()),
+            };
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.outcome = { $case: "renewLeases", value: RenewLeasesResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.outcome = { $case: "releaseLease", value: ReleaseLeaseResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.outcome = { $case: "getLease", value: GetLeaseResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.outcome = {
+              $case: "previewWriteSet",
+              value: PreviewWriteSetResponse.decode(reader, reader.uint32()),
+            };
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.outcome = { $case: "amendWriteSet", value: AmendWriteSetResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.outcome = { $case: "revokeLease", value: RevokeLeaseResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.outcome = { $case: "takeOver", value: TakeOverResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.outcome = { $case: "listLeases", value: ListLeasesResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.outcome = { $case: "findBlockers", value: FindBlockersResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.outcome = { $case: "listInDoubt", value: ListInDoubtResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.outcome = { $case: "settleInDoubt", value: SettleInDoubtResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.outcome = { $case: "freeze", value: FreezeResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.outcome = { $case: "thaw", value: ThawResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.outcome = { $case: "listFreezes", value: ListFreezesResponse.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.outcome = { $case: "fault", value: Fault.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionAnswer {
+    return {
+      number: isSet(object.number) ? globalThis.Number(object.number) : 0,
+      outcome: isSet(object.acquireWriteSet)
+        ? { $case: "acquireWriteSet", value: AcquireWriteSetResponse.fromJSON(object.acquireWriteSet) }
+        : isSet(object.acquire_write_set)
+        ? { $case: "acquireWriteSet", value: AcquireWriteSetResponse.fromJSON(object.acquire_write_set) }
+        : isSet(object.renewLeases)
+        ? { $case: "renewLeases", value: RenewLeasesResponse.fromJSON(object.renewLeases) }
+        : isSet(object.renew_leases)
+        ? { $case: "renewLeases", value: RenewLeasesResponse.fromJSON(object.renew_leases) }
+        : isSet(object.releaseLease)
+        ? { $case: "releaseLease", value: ReleaseLeaseResponse.fromJSON(object.releaseLease) }
+        : isSet(object.release_lease)
+        ? { $case: "releaseLease", value: ReleaseLeaseResponse.fromJSON(object.release_lease) }
+        : isSet(object.getLease)
+        ? { $case: "getLease", value: GetLeaseResponse.fromJSON(object.getLease) }
+        : isSet(object.get_lease)
+        ? { $case: "getLease", value: GetLeaseResponse.fromJSON(object.get_lease) }
+        : isSet(object.previewWriteSet)
+        ? { $case: "previewWriteSet", value: PreviewWriteSetResponse.fromJSON(object.previewWriteSet) }
+        : isSet(object.preview_write_set)
+        ? { $case: "previewWriteSet", value: PreviewWriteSetResponse.fromJSON(object.preview_write_set) }
+        : isSet(object.amendWriteSet)
+        ? { $case: "amendWriteSet", value: AmendWriteSetResponse.fromJSON(object.amendWriteSet) }
+        : isSet(object.amend_write_set)
+        ? { $case: "amendWriteSet", value: AmendWriteSetResponse.fromJSON(object.amend_write_set) }
+        : isSet(object.revokeLease)
+        ? { $case: "revokeLease", value: RevokeLeaseResponse.fromJSON(object.revokeLease) }
+        : isSet(object.revoke_lease)
+        ? { $case: "revokeLease", value: RevokeLeaseResponse.fromJSON(object.revoke_lease) }
+        : isSet(object.takeOver)
+        ? { $case: "takeOver", value: TakeOverResponse.fromJSON(object.takeOver) }
+        : isSet(object.take_over)
+        ? { $case: "takeOver", value: TakeOverResponse.fromJSON(object.take_over) }
+        : isSet(object.listLeases)
+        ? { $case: "listLeases", value: ListLeasesResponse.fromJSON(object.listLeases) }
+        : isSet(object.list_leases)
+        ? { $case: "listLeases", value: ListLeasesResponse.fromJSON(object.list_leases) }
+        : isSet(object.findBlockers)
+        ? { $case: "findBlockers", value: FindBlockersResponse.fromJSON(object.findBlockers) }
+        : isSet(object.find_blockers)
+        ? { $case: "findBlockers", value: FindBlockersResponse.fromJSON(object.find_blockers) }
+        : isSet(object.listInDoubt)
+        ? { $case: "listInDoubt", value: ListInDoubtResponse.fromJSON(object.listInDoubt) }
+        : isSet(object.list_in_doubt)
+        ? { $case: "listInDoubt", value: ListInDoubtResponse.fromJSON(object.list_in_doubt) }
+        : isSet(object.settleInDoubt)
+        ? { $case: "settleInDoubt", value: SettleInDoubtResponse.fromJSON(object.settleInDoubt) }
+        : isSet(object.settle_in_doubt)
+        ? { $case: "settleInDoubt", value: SettleInDoubtResponse.fromJSON(object.settle_in_doubt) }
+        : isSet(object.freeze)
+        ? { $case: "freeze", value: FreezeResponse.fromJSON(object.freeze) }
+        : isSet(object.thaw)
+        ? { $case: "thaw", value: ThawResponse.fromJSON(object.thaw) }
+        : isSet(object.listFreezes)
+        ? { $case: "listFreezes", value: ListFreezesResponse.fromJSON(object.listFreezes) }
+        : isSet(object.list_freezes)
+        ? { $case: "listFreezes", value: ListFreezesResponse.fromJSON(object.list_freezes) }
+        : isSet(object.fault)
+        ? { $case: "fault", value: Fault.fromJSON(object.fault) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: SessionAnswer): unknown {
+    const obj: any = {};
+    if (message.number !== 0) {
+      obj.number = Math.round(message.number);
+    }
+    if (message.outcome?.$case === "acquireWriteSet") {
+      obj.acquireWriteSet = AcquireWriteSetResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "renewLeases") {
+      obj.renewLeases = RenewLeasesResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "releaseLease") {
+      obj.releaseLease = ReleaseLeaseResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "getLease") {
+      obj.getLease = GetLeaseResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "previewWriteSet") {
+      obj.previewWriteSet = PreviewWriteSetResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "amendWriteSet") {
+      obj.amendWriteSet = AmendWriteSetResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "revokeLease") {
+      obj.revokeLease = RevokeLeaseResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "takeOver") {
+      obj.takeOver = TakeOverResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "listLeases") {
+      obj.listLeases = ListLeasesResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "findBlockers") {
+      obj.findBlockers = FindBlockersResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "listInDoubt") {
+      obj.listInDoubt = ListInDoubtResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "settleInDoubt") {
+      obj.settleInDoubt = SettleInDoubtResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "freeze") {
+      obj.freeze = FreezeResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "thaw") {
+      obj.thaw = ThawResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "listFreezes") {
+      obj.listFreezes = ListFreezesResponse.toJSON(message.outcome.value);
+    } else if (message.outcome?.$case === "fault") {
+      obj.fault = Fault.toJSON(message.outcome.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SessionAnswer>): SessionAnswer {
+    return SessionAnswer.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SessionAnswer>): SessionAnswer {
+    const message = createBaseSessionAnswer();
+    message.number = object.number ?? 0;
+    switch (object.outcome?.$case) {
+      case "acquireWriteSet": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = {
+            $case: "acquireWriteSet",
+            value: AcquireWriteSetResponse.fromPartial(object.outcome.value),
+          };
+        }
+        break;
+      }
+      case "renewLeases": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "renewLeases", value: RenewLeasesResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "releaseLease": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "releaseLease", value: ReleaseLeaseResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "getLease": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "getLease", value: GetLeaseResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "previewWriteSet": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = {
+            $case: "previewWriteSet",
+            value: PreviewWriteSetResponse.fromPartial(object.outcome.value),
+          };
+        }
+        break;
+      }
+      case "amendWriteSet": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "amendWriteSet", value: AmendWriteSetResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "revokeLease": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "revokeLease", value: RevokeLeaseResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "takeOver": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "takeOver", value: TakeOverResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "listLeases": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "listLeases", value: ListLeasesResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "findBlockers": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "findBlockers", value: FindBlockersResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "listInDoubt": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "listInDoubt", value: ListInDoubtResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "settleInDoubt": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "settleInDoubt", value: SettleInDoubtResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "freeze": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "freeze", value: FreezeResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "thaw": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "thaw", value: ThawResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "listFreezes": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "listFreezes", value: ListFreezesResponse.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+      case "fault": {
+        if (object.outcome?.value !== undefined && object.outcome?.value !== null) {
+          message.outcome = { $case: "fault", value: Fault.fromPartial(object.outcome.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseSessionEvent(): SessionEvent {
+  return { namespace: "", leaseId: "", event: undefined };
+}
+
+export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
+  $type: "writ.v1.SessionEvent" as const,
+
+  encode(message: SessionEvent, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.leaseId !== "") {
+      writer.uint32(18).string(message.leaseId);
+    }
+    switch (message.event?.$case) {
+      case "granted":
+        LeaseGranted.encode(message.event.value, writer.uint32(26).fork()).join();
+        break;
+      case "jeopardy":
+        LeaseJeopardy.encode(message.event.value, writer.uint32(34).fork()).join();
+        break;
+      case "safe":
+        LeaseSafe.encode(message.event.value, writer.uint32(42).fork()).join();
+        break;
+      case "lost":
+        LeaseLost.encode(message.event.value, writer.uint32(50).fork()).join();
+        break;
+      case "askedToYield":
+        LeaseAskedToYield.encode(message.event.value, writer.uint32(58).fork()).join();
+        break;
+      case "inputChanged":
+        LeaseInputChanged.encode(message.event.value, writer.uint32(66).fork()).join();
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SessionEvent {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSessionEvent();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.leaseId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.event = { $case: "granted", value: LeaseGranted.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.event = { $case: "jeopardy", value: LeaseJeopardy.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.event = { $case: "safe", value: LeaseSafe.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.event = { $case: "lost", value: LeaseLost.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.event = { $case: "askedToYield", value: LeaseAskedToYield.decode(reader, reader.uint32()) };
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.event = { $case: "inputChanged", value: LeaseInputChanged.decode(reader, reader.uint32()) };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SessionEvent {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      leaseId: isSet(object.leaseId)
+        ? globalThis.String(object.leaseId)
+        : isSet(object.lease_id)
+        ? globalThis.String(object.lease_id)
+        : "",
+      event: isSet(object.granted)
+        ? { $case: "granted", value: LeaseGranted.fromJSON(object.granted) }
+        : isSet(object.jeopardy)
+        ? { $case: "jeopardy", value: LeaseJeopardy.fromJSON(object.jeopardy) }
+        : isSet(object.safe)
+        ? { $case: "safe", value: LeaseSafe.fromJSON(object.safe) }
+        : isSet(object.lost)
+        ? { $case: "lost", value: LeaseLost.fromJSON(object.lost) }
+        : isSet(object.askedToYield)
+        ? { $case: "askedToYield", value: LeaseAskedToYield.fromJSON(object.askedToYield) }
+        : isSet(object.asked_to_yield)
+        ? { $case: "askedToYield", value: LeaseAskedToYield.fromJSON(object.asked_to_yield) }
+        : isSet(object.inputChanged)
+        ? { $case: "inputChanged", value: LeaseInputChanged.fromJSON(object.inputChanged) }
+        : isSet(object.input_changed)
+        ? { $case: "inputChanged", value: LeaseInputChanged.fromJSON(object.input_changed) }
+        : undefined,
+    };
+  },
+
+  toJSON(message: SessionEvent): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.leaseId !== "") {
+      obj.leaseId = message.leaseId;
+    }
+    if (message.event?.$case === "granted") {
+      obj.granted = LeaseGranted.toJSON(message.event.value);
+    } else if (message.event?.$case === "jeopardy") {
+      obj.jeopardy = LeaseJeopardy.toJSON(message.event.value);
+    } else if (message.event?.$case === "safe") {
+      obj.safe = LeaseSafe.toJSON(message.event.value);
+    } else if (message.event?.$case === "lost") {
+      obj.lost = LeaseLost.toJSON(message.event.value);
+    } else if (message.event?.$case === "askedToYield") {
+      obj.askedToYield = LeaseAskedToYield.toJSON(message.event.value);
+    } else if (message.event?.$case === "inputChanged") {
+      obj.inputChanged = LeaseInputChanged.toJSON(message.event.value);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SessionEvent>): SessionEvent {
+    return SessionEvent.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SessionEvent>): SessionEvent {
+    const message = createBaseSessionEvent();
+    message.namespace = object.namespace ?? "";
+    message.leaseId = object.leaseId ?? "";
+    switch (object.event?.$case) {
+      case "granted": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "granted", value: LeaseGranted.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "jeopardy": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "jeopardy", value: LeaseJeopardy.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "safe": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "safe", value: LeaseSafe.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "lost": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "lost", value: LeaseLost.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "askedToYield": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "askedToYield", value: LeaseAskedToYield.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "inputChanged": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "inputChanged", value: LeaseInputChanged.fromPartial(object.event.value) };
+        }
+        break;
+      }
+    }
+    return message;
+  },
+};
+
+function createBaseLeaseGranted(): LeaseGranted {
+  return { lease: undefined, credentials: [], logRevision: 0n };
+}
+
+export const LeaseGranted: MessageFns<LeaseGranted, "writ.v1.LeaseGranted"> = {
+  $type: "writ.v1.LeaseGranted" as const,
+
+  encode(message: LeaseGranted, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.lease !== undefined) {
+      Lease.encode(message.lease, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.credentials) {
+      AudienceCredential.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.logRevision !== 0n) {
+      if (BigInt.asUintN(64, message.logRevision) !== message.logRevision) {
+        throw new globalThis.Error("value provided for field message.logRevision of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.logRevision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseGranted {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseGranted();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.lease = Lease.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.credentials.push(AudienceCredential.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.logRevision = reader.uint64() as bigint;
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseGranted {
+    return {
+      lease: isSet(object.lease) ? Lease.fromJSON(object.lease) : undefined,
+      credentials: globalThis.Array.isArray(object?.credentials)
+        ? object.credentials.map((e: any) => AudienceCredential.fromJSON(e))
+        : [],
+      logRevision: isSet(object.logRevision)
+        ? BigInt(object.logRevision)
+        : isSet(object.log_revision)
+        ? BigInt(object.log_revision)
+        : 0n,
+    };
+  },
+
+  toJSON(message: LeaseGranted): unknown {
+    const obj: any = {};
+    if (message.lease !== undefined) {
+      obj.lease = Lease.toJSON(message.lease);
+    }
+    if (message.credentials?.length) {
+      obj.credentials = message.credentials.map((e) => AudienceCredential.toJSON(e));
+    }
+    if (message.logRevision !== 0n) {
+      obj.logRevision = message.logRevision.toString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseGranted>): LeaseGranted {
+    return LeaseGranted.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseGranted>): LeaseGranted {
+    const message = createBaseLeaseGranted();
+    message.lease = (object.lease !== undefined && object.lease !== null) ? Lease.fromPartial(object.lease) : undefined;
+    message.credentials = object.credentials?.map((e) => AudienceCredential.fromPartial(e)) || [];
+    message.logRevision = (object.logRevision !== undefined && object.logRevision !== null)
+      ? BigInt(object.logRevision)
+      : 0n;
+    return message;
+  },
+};
+
+function createBaseLeaseJeopardy(): LeaseJeopardy {
+  return { validUntil: undefined, validFor: undefined };
+}
+
+export const LeaseJeopardy: MessageFns<LeaseJeopardy, "writ.v1.LeaseJeopardy"> = {
+  $type: "writ.v1.LeaseJeopardy" as const,
+
+  encode(message: LeaseJeopardy, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.validUntil !== undefined) {
+      Timestamp.encode(message.validUntil, writer.uint32(10).fork()).join();
+    }
+    if (message.validFor !== undefined) {
+      Duration.encode(message.validFor, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseJeopardy {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseJeopardy();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.validUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.validFor = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseJeopardy {
+    return {
+      validUntil: isSet(object.validUntil)
+        ? fromJsonTimestamp(object.validUntil)
+        : isSet(object.valid_until)
+        ? fromJsonTimestamp(object.valid_until)
+        : undefined,
+      validFor: isSet(object.validFor)
+        ? Duration.fromJSON(object.validFor)
+        : isSet(object.valid_for)
+        ? Duration.fromJSON(object.valid_for)
+        : undefined,
+    };
+  },
+
+  toJSON(message: LeaseJeopardy): unknown {
+    const obj: any = {};
+    if (message.validUntil !== undefined) {
+      obj.validUntil = fromTimestamp(message.validUntil).toISOString();
+    }
+    if (message.validFor !== undefined) {
+      obj.validFor = Duration.toJSON(message.validFor);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseJeopardy>): LeaseJeopardy {
+    return LeaseJeopardy.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseJeopardy>): LeaseJeopardy {
+    const message = createBaseLeaseJeopardy();
+    message.validUntil = (object.validUntil !== undefined && object.validUntil !== null)
+      ? Timestamp.fromPartial(object.validUntil)
+      : undefined;
+    message.validFor = (object.validFor !== undefined && object.validFor !== null)
+      ? Duration.fromPartial(object.validFor)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLeaseSafe(): LeaseSafe {
+  return { validUntil: undefined };
+}
+
+export const LeaseSafe: MessageFns<LeaseSafe, "writ.v1.LeaseSafe"> = {
+  $type: "writ.v1.LeaseSafe" as const,
+
+  encode(message: LeaseSafe, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.validUntil !== undefined) {
+      Timestamp.encode(message.validUntil, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseSafe {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseSafe();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.validUntil = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseSafe {
+    return {
+      validUntil: isSet(object.validUntil)
+        ? fromJsonTimestamp(object.validUntil)
+        : isSet(object.valid_until)
+        ? fromJsonTimestamp(object.valid_until)
+        : undefined,
+    };
+  },
+
+  toJSON(message: LeaseSafe): unknown {
+    const obj: any = {};
+    if (message.validUntil !== undefined) {
+      obj.validUntil = fromTimestamp(message.validUntil).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseSafe>): LeaseSafe {
+    return LeaseSafe.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseSafe>): LeaseSafe {
+    const message = createBaseLeaseSafe();
+    message.validUntil = (object.validUntil !== undefined && object.validUntil !== null)
+      ? Timestamp.fromPartial(object.validUntil)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLeaseLost(): LeaseLost {
+  return { endReason: 0, endedAt: undefined, refusal: undefined };
+}
+
+export const LeaseLost: MessageFns<LeaseLost, "writ.v1.LeaseLost"> = {
+  $type: "writ.v1.LeaseLost" as const,
+
+  encode(message: LeaseLost, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.endReason !== 0) {
+      writer.uint32(8).int32(message.endReason);
+    }
+    if (message.endedAt !== undefined) {
+      Timestamp.encode(message.endedAt, writer.uint32(18).fork()).join();
+    }
+    if (message.refusal !== undefined) {
+      Refusal.encode(message.refusal, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseLost {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseLost();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.endReason = reader.int32() as any;
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.endedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.refusal = Refusal.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseLost {
+    return {
+      endReason: isSet(object.endReason)
+        ? endReasonFromJSON(object.endReason)
+        : isSet(object.end_reason)
+        ? endReasonFromJSON(object.end_reason)
+        : 0,
+      endedAt: isSet(object.endedAt)
+        ? fromJsonTimestamp(object.endedAt)
+        : isSet(object.ended_at)
+        ? fromJsonTimestamp(object.ended_at)
+        : undefined,
+      refusal: isSet(object.refusal) ? Refusal.fromJSON(object.refusal) : undefined,
+    };
+  },
+
+  toJSON(message: LeaseLost): unknown {
+    const obj: any = {};
+    if (message.endReason !== 0) {
+      obj.endReason = endReasonToJSON(message.endReason);
+    }
+    if (message.endedAt !== undefined) {
+      obj.endedAt = fromTimestamp(message.endedAt).toISOString();
+    }
+    if (message.refusal !== undefined) {
+      obj.refusal = Refusal.toJSON(message.refusal);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseLost>): LeaseLost {
+    return LeaseLost.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseLost>): LeaseLost {
+    const message = createBaseLeaseLost();
+    message.endReason = object.endReason ?? 0;
+    message.endedAt = (object.endedAt !== undefined && object.endedAt !== null)
+      ? Timestamp.fromPartial(object.endedAt)
+      : undefined;
+    message.refusal = (object.refusal !== undefined && object.refusal !== null)
+      ? Refusal.fromPartial(object.refusal)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseLeaseAskedToYield(): LeaseAskedToYield {
+  return { resource: "" };
+}
+
+export const LeaseAskedToYield: MessageFns<LeaseAskedToYield, "writ.v1.LeaseAskedToYield"> = {
+  $type: "writ.v1.LeaseAskedToYield" as const,
+
+  encode(message: LeaseAskedToYield, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseAskedToYield {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseAskedToYield();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseAskedToYield {
+    return { resource: isSet(object.resource) ? globalThis.String(object.resource) : "" };
+  },
+
+  toJSON(message: LeaseAskedToYield): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseAskedToYield>): LeaseAskedToYield {
+    return LeaseAskedToYield.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseAskedToYield>): LeaseAskedToYield {
+    const message = createBaseLeaseAskedToYield();
+    message.resource = object.resource ?? "";
+    return message;
+  },
+};
+
+function createBaseLeaseInputChanged(): LeaseInputChanged {
+  return { resource: "", changedAt: undefined };
+}
+
+export const LeaseInputChanged: MessageFns<LeaseInputChanged, "writ.v1.LeaseInputChanged"> = {
+  $type: "writ.v1.LeaseInputChanged" as const,
+
+  encode(message: LeaseInputChanged, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.resource !== "") {
+      writer.uint32(10).string(message.resource);
+    }
+    if (message.changedAt !== undefined) {
+      Timestamp.encode(message.changedAt, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): LeaseInputChanged {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseLeaseInputChanged();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.resource = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.changedAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): LeaseInputChanged {
+    return {
+      resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
+      changedAt: isSet(object.changedAt)
+        ? fromJsonTimestamp(object.changedAt)
+        : isSet(object.changed_at)
+        ? fromJsonTimestamp(object.changed_at)
+        : undefined,
+    };
+  },
+
+  toJSON(message: LeaseInputChanged): unknown {
+    const obj: any = {};
+    if (message.resource !== "") {
+      obj.resource = message.resource;
+    }
+    if (message.changedAt !== undefined) {
+      obj.changedAt = fromTimestamp(message.changedAt).toISOString();
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<LeaseInputChanged>): LeaseInputChanged {
+    return LeaseInputChanged.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<LeaseInputChanged>): LeaseInputChanged {
+    const message = createBaseLeaseInputChanged();
+    message.resource = object.resource ?? "";
+    message.changedAt = (object.changedAt !== undefined && object.changedAt !== null)
+      ? Timestamp.fromPartial(object.changedAt)
+      : undefined;
     return message;
   },
 };
@@ -3380,6 +8733,24 @@ export const LeaseServiceService = {
     responseSerialize: (value: AcquireWriteSetResponse): Buffer =>
       Buffer.from(AcquireWriteSetResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): AcquireWriteSetResponse => AcquireWriteSetResponse.decode(value),
+  },
+  /**
+   * Changes the write set of a live lease: adds entries, removes some, holds some less strictly; all of it or nothing.
+   * What is added is decided as an acquire without wait and gets a new token, what is kept keeps its own, and the
+   * generation rises. The expiry is not moved. Role: runner.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet is: the same key with the same request changes nothing more and
+   * answers the same `effective_at`, with the lease as it is then.
+   */
+  amendWriteSet: {
+    path: "/writ.v1.LeaseService/AmendWriteSet" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: AmendWriteSetRequest): Buffer => Buffer.from(AmendWriteSetRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): AmendWriteSetRequest => AmendWriteSetRequest.decode(value),
+    responseSerialize: (value: AmendWriteSetResponse): Buffer =>
+      Buffer.from(AmendWriteSetResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): AmendWriteSetResponse => AmendWriteSetResponse.decode(value),
   },
   /** Extends leases of one run; each is decided for itself. Role: runner. */
   renewLeases: {
@@ -3417,6 +8788,26 @@ export const LeaseServiceService = {
     requestDeserialize: (value: Buffer): RevokeLeaseRequest => RevokeLeaseRequest.decode(value),
     responseSerialize: (value: RevokeLeaseResponse): Buffer => Buffer.from(RevokeLeaseResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): RevokeLeaseResponse => RevokeLeaseResponse.decode(value),
+  },
+  /**
+   * In an emergency: gives a run what others hold. The holders in the way end (TAKEN_OVER) and the run is granted all that
+   * is asked for in one append, or nothing happens. The run's contract must allow it, and what the map forbids stays
+   * forbidden; what is frozen is thawed first. Whoever waits stays in the queue, behind it. Role: operator.
+   *
+   * What nobody can end is not taken: while a lock delay or a write in doubt is in the way, also one that the ends would
+   * leave behind, the call is refused and ends nobody; or, with `wait`, it ends the holders and takes the first place in
+   * the queue; or, with `accept_overlap`, it is granted all the same, which is recorded.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet.
+   */
+  takeOver: {
+    path: "/writ.v1.LeaseService/TakeOver" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: TakeOverRequest): Buffer => Buffer.from(TakeOverRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): TakeOverRequest => TakeOverRequest.decode(value),
+    responseSerialize: (value: TakeOverResponse): Buffer => Buffer.from(TakeOverResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): TakeOverResponse => TakeOverResponse.decode(value),
   },
   /** Reads one lease. Runners see leases of their own runs. Roles: runner, operator, admin, auditor. */
   getLease: {
@@ -3467,6 +8858,94 @@ export const LeaseServiceService = {
       Buffer.from(FindBlockersResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): FindBlockersResponse => FindBlockersResponse.decode(value),
   },
+  /**
+   * Lists tracked writes in doubt: those that were let in under a lease which has ended, and of which nobody knows what
+   * became. Targets see those that they were let in for, runners those of their own runs. Roles: operator, admin,
+   * auditor, runner, target.
+   */
+  listInDoubt: {
+    path: "/writ.v1.LeaseService/ListInDoubt" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListInDoubtRequest): Buffer => Buffer.from(ListInDoubtRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListInDoubtRequest => ListInDoubtRequest.decode(value),
+    responseSerialize: (value: ListInDoubtResponse): Buffer => Buffer.from(ListInDoubtResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListInDoubtResponse => ListInDoubtResponse.decode(value),
+  },
+  /**
+   * Says what became of a write in doubt, once somebody has found out. Whoever waits for the resource is granted it.
+   * Idempotent: the same finding again changes nothing; another one is FAILED_PRECONDITION (OUTCOME_KNOWN). Roles:
+   * operator, admin.
+   */
+  settleInDoubt: {
+    path: "/writ.v1.LeaseService/SettleInDoubt" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: SettleInDoubtRequest): Buffer => Buffer.from(SettleInDoubtRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SettleInDoubtRequest => SettleInDoubtRequest.decode(value),
+    responseSerialize: (value: SettleInDoubtResponse): Buffer =>
+      Buffer.from(SettleInDoubtResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SettleInDoubtResponse => SettleInDoubtResponse.decode(value),
+  },
+  /**
+   * Stops all grants under a pattern until it is thawed: requests are refused as FROZEN or wait, and what waits already
+   * goes on waiting. Live leases are kept and renewed; with `deny_checks` their writes are denied too. In force on every
+   * replica when it returns. Idempotent: the same again changes nothing, and one on other terms never weakens the one
+   * that is there. Roles: operator, admin.
+   */
+  freeze: {
+    path: "/writ.v1.LeaseService/Freeze" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: FreezeRequest): Buffer => Buffer.from(FreezeRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): FreezeRequest => FreezeRequest.decode(value),
+    responseSerialize: (value: FreezeResponse): Buffer => Buffer.from(FreezeResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FreezeResponse => FreezeResponse.decode(value),
+  },
+  /**
+   * Takes back the freeze of exactly this pattern; whoever waited for it is granted at once, in the order of the queue.
+   * Idempotent. Roles: operator, admin.
+   */
+  thaw: {
+    path: "/writ.v1.LeaseService/Thaw" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ThawRequest): Buffer => Buffer.from(ThawRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ThawRequest => ThawRequest.decode(value),
+    responseSerialize: (value: ThawResponse): Buffer => Buffer.from(ThawResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ThawResponse => ThawResponse.decode(value),
+  },
+  /**
+   * Lists what is frozen; operators, admins and auditors see by whom and why. Roles: operator, admin, auditor, approver,
+   * runner.
+   */
+  listFreezes: {
+    path: "/writ.v1.LeaseService/ListFreezes" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListFreezesRequest): Buffer => Buffer.from(ListFreezesRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListFreezesRequest => ListFreezesRequest.decode(value),
+    responseSerialize: (value: ListFreezesResponse): Buffer => Buffer.from(ListFreezesResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListFreezesResponse => ListFreezesResponse.decode(value),
+  },
+  /**
+   * All of a runner's leases on one stream: calls by number, answered in any order, and what happens to the leases, pushed
+   * as it happens. A lease belongs to the session on which it was acquired or renewed last, and a place in the queue to the
+   * one that asked for it last. A session that ends, ends nothing: leases live by their ttl, places are kept as between two
+   * calls, and whoever calls again by the same key, on any replica, goes on with the same.
+   *
+   * A call that fails is answered with a fault and ends nothing. The stream ends as StreamFenceChecks does. Roles: those
+   * of each call.
+   */
+  session: {
+    path: "/writ.v1.LeaseService/Session" as const,
+    requestStream: true as const,
+    responseStream: true as const,
+    requestSerialize: (value: SessionRequest): Buffer => Buffer.from(SessionRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): SessionRequest => SessionRequest.decode(value),
+    responseSerialize: (value: SessionResponse): Buffer => Buffer.from(SessionResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): SessionResponse => SessionResponse.decode(value),
+  },
 } as const;
 
 export interface LeaseServiceServer extends UntypedServiceImplementation {
@@ -3479,6 +8958,15 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    * and then answers `waiting`; calling again with the same key resumes the same place.
    */
   acquireWriteSet: handleUnaryCall<AcquireWriteSetRequest, AcquireWriteSetResponse>;
+  /**
+   * Changes the write set of a live lease: adds entries, removes some, holds some less strictly; all of it or nothing.
+   * What is added is decided as an acquire without wait and gets a new token, what is kept keeps its own, and the
+   * generation rises. The expiry is not moved. Role: runner.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet is: the same key with the same request changes nothing more and
+   * answers the same `effective_at`, with the lease as it is then.
+   */
+  amendWriteSet: handleUnaryCall<AmendWriteSetRequest, AmendWriteSetResponse>;
   /** Extends leases of one run; each is decided for itself. Role: runner. */
   renewLeases: handleUnaryCall<RenewLeasesRequest, RenewLeasesResponse>;
   /**
@@ -3491,6 +8979,18 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    * token; `effective_at` says when targets that do not ask refuse it too. Roles: operator, admin.
    */
   revokeLease: handleUnaryCall<RevokeLeaseRequest, RevokeLeaseResponse>;
+  /**
+   * In an emergency: gives a run what others hold. The holders in the way end (TAKEN_OVER) and the run is granted all that
+   * is asked for in one append, or nothing happens. The run's contract must allow it, and what the map forbids stays
+   * forbidden; what is frozen is thawed first. Whoever waits stays in the queue, behind it. Role: operator.
+   *
+   * What nobody can end is not taken: while a lock delay or a write in doubt is in the way, also one that the ends would
+   * leave behind, the call is refused and ends nobody; or, with `wait`, it ends the holders and takes the first place in
+   * the queue; or, with `accept_overlap`, it is granted all the same, which is recorded.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet.
+   */
+  takeOver: handleUnaryCall<TakeOverRequest, TakeOverResponse>;
   /** Reads one lease. Runners see leases of their own runs. Roles: runner, operator, admin, auditor. */
   getLease: handleUnaryCall<GetLeaseRequest, GetLeaseResponse>;
   /**
@@ -3505,6 +9005,45 @@ export interface LeaseServiceServer extends UntypedServiceImplementation {
    * the conflict map on another one, and which rules there are. Roles: runner, operator, admin, auditor.
    */
   findBlockers: handleUnaryCall<FindBlockersRequest, FindBlockersResponse>;
+  /**
+   * Lists tracked writes in doubt: those that were let in under a lease which has ended, and of which nobody knows what
+   * became. Targets see those that they were let in for, runners those of their own runs. Roles: operator, admin,
+   * auditor, runner, target.
+   */
+  listInDoubt: handleUnaryCall<ListInDoubtRequest, ListInDoubtResponse>;
+  /**
+   * Says what became of a write in doubt, once somebody has found out. Whoever waits for the resource is granted it.
+   * Idempotent: the same finding again changes nothing; another one is FAILED_PRECONDITION (OUTCOME_KNOWN). Roles:
+   * operator, admin.
+   */
+  settleInDoubt: handleUnaryCall<SettleInDoubtRequest, SettleInDoubtResponse>;
+  /**
+   * Stops all grants under a pattern until it is thawed: requests are refused as FROZEN or wait, and what waits already
+   * goes on waiting. Live leases are kept and renewed; with `deny_checks` their writes are denied too. In force on every
+   * replica when it returns. Idempotent: the same again changes nothing, and one on other terms never weakens the one
+   * that is there. Roles: operator, admin.
+   */
+  freeze: handleUnaryCall<FreezeRequest, FreezeResponse>;
+  /**
+   * Takes back the freeze of exactly this pattern; whoever waited for it is granted at once, in the order of the queue.
+   * Idempotent. Roles: operator, admin.
+   */
+  thaw: handleUnaryCall<ThawRequest, ThawResponse>;
+  /**
+   * Lists what is frozen; operators, admins and auditors see by whom and why. Roles: operator, admin, auditor, approver,
+   * runner.
+   */
+  listFreezes: handleUnaryCall<ListFreezesRequest, ListFreezesResponse>;
+  /**
+   * All of a runner's leases on one stream: calls by number, answered in any order, and what happens to the leases, pushed
+   * as it happens. A lease belongs to the session on which it was acquired or renewed last, and a place in the queue to the
+   * one that asked for it last. A session that ends, ends nothing: leases live by their ttl, places are kept as between two
+   * calls, and whoever calls again by the same key, on any replica, goes on with the same.
+   *
+   * A call that fails is answered with a fault and ends nothing. The stream ends as StreamFenceChecks does. Roles: those
+   * of each call.
+   */
+  session: handleBidiStreamingCall<SessionRequest, SessionResponse>;
 }
 
 export interface LeaseServiceClient extends Client {
@@ -3531,6 +9070,29 @@ export interface LeaseServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: AcquireWriteSetResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Changes the write set of a live lease: adds entries, removes some, holds some less strictly; all of it or nothing.
+   * What is added is decided as an acquire without wait and gets a new token, what is kept keeps its own, and the
+   * generation rises. The expiry is not moved. Role: runner.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet is: the same key with the same request changes nothing more and
+   * answers the same `effective_at`, with the lease as it is then.
+   */
+  amendWriteSet(
+    request: AmendWriteSetRequest,
+    callback: (error: ServiceError | null, response: AmendWriteSetResponse) => void,
+  ): ClientUnaryCall;
+  amendWriteSet(
+    request: AmendWriteSetRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: AmendWriteSetResponse) => void,
+  ): ClientUnaryCall;
+  amendWriteSet(
+    request: AmendWriteSetRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: AmendWriteSetResponse) => void,
+  ): ClientUnaryCall;
   /** Extends leases of one run; each is decided for itself. Role: runner. */
   renewLeases(
     request: RenewLeasesRequest,
@@ -3584,6 +9146,32 @@ export interface LeaseServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: RevokeLeaseResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * In an emergency: gives a run what others hold. The holders in the way end (TAKEN_OVER) and the run is granted all that
+   * is asked for in one append, or nothing happens. The run's contract must allow it, and what the map forbids stays
+   * forbidden; what is frozen is thawed first. Whoever waits stays in the queue, behind it. Role: operator.
+   *
+   * What nobody can end is not taken: while a lock delay or a write in doubt is in the way, also one that the ends would
+   * leave behind, the call is refused and ends nobody; or, with `wait`, it ends the holders and takes the first place in
+   * the queue; or, with `accept_overlap`, it is granted all the same, which is recorded.
+   *
+   * Idempotent by `idempotency_key`, as AcquireWriteSet.
+   */
+  takeOver(
+    request: TakeOverRequest,
+    callback: (error: ServiceError | null, response: TakeOverResponse) => void,
+  ): ClientUnaryCall;
+  takeOver(
+    request: TakeOverRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: TakeOverResponse) => void,
+  ): ClientUnaryCall;
+  takeOver(
+    request: TakeOverRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: TakeOverResponse) => void,
   ): ClientUnaryCall;
   /** Reads one lease. Runners see leases of their own runs. Roles: runner, operator, admin, auditor. */
   getLease(
@@ -3655,6 +9243,114 @@ export interface LeaseServiceClient extends Client {
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: FindBlockersResponse) => void,
   ): ClientUnaryCall;
+  /**
+   * Lists tracked writes in doubt: those that were let in under a lease which has ended, and of which nobody knows what
+   * became. Targets see those that they were let in for, runners those of their own runs. Roles: operator, admin,
+   * auditor, runner, target.
+   */
+  listInDoubt(
+    request: ListInDoubtRequest,
+    callback: (error: ServiceError | null, response: ListInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  listInDoubt(
+    request: ListInDoubtRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  listInDoubt(
+    request: ListInDoubtRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Says what became of a write in doubt, once somebody has found out. Whoever waits for the resource is granted it.
+   * Idempotent: the same finding again changes nothing; another one is FAILED_PRECONDITION (OUTCOME_KNOWN). Roles:
+   * operator, admin.
+   */
+  settleInDoubt(
+    request: SettleInDoubtRequest,
+    callback: (error: ServiceError | null, response: SettleInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  settleInDoubt(
+    request: SettleInDoubtRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: SettleInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  settleInDoubt(
+    request: SettleInDoubtRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: SettleInDoubtResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Stops all grants under a pattern until it is thawed: requests are refused as FROZEN or wait, and what waits already
+   * goes on waiting. Live leases are kept and renewed; with `deny_checks` their writes are denied too. In force on every
+   * replica when it returns. Idempotent: the same again changes nothing, and one on other terms never weakens the one
+   * that is there. Roles: operator, admin.
+   */
+  freeze(
+    request: FreezeRequest,
+    callback: (error: ServiceError | null, response: FreezeResponse) => void,
+  ): ClientUnaryCall;
+  freeze(
+    request: FreezeRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: FreezeResponse) => void,
+  ): ClientUnaryCall;
+  freeze(
+    request: FreezeRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: FreezeResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Takes back the freeze of exactly this pattern; whoever waited for it is granted at once, in the order of the queue.
+   * Idempotent. Roles: operator, admin.
+   */
+  thaw(request: ThawRequest, callback: (error: ServiceError | null, response: ThawResponse) => void): ClientUnaryCall;
+  thaw(
+    request: ThawRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ThawResponse) => void,
+  ): ClientUnaryCall;
+  thaw(
+    request: ThawRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ThawResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Lists what is frozen; operators, admins and auditors see by whom and why. Roles: operator, admin, auditor, approver,
+   * runner.
+   */
+  listFreezes(
+    request: ListFreezesRequest,
+    callback: (error: ServiceError | null, response: ListFreezesResponse) => void,
+  ): ClientUnaryCall;
+  listFreezes(
+    request: ListFreezesRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListFreezesResponse) => void,
+  ): ClientUnaryCall;
+  listFreezes(
+    request: ListFreezesRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListFreezesResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * All of a runner's leases on one stream: calls by number, answered in any order, and what happens to the leases, pushed
+   * as it happens. A lease belongs to the session on which it was acquired or renewed last, and a place in the queue to the
+   * one that asked for it last. A session that ends, ends nothing: leases live by their ttl, places are kept as between two
+   * calls, and whoever calls again by the same key, on any replica, goes on with the same.
+   *
+   * A call that fails is answered with a fault and ends nothing. The stream ends as StreamFenceChecks does. Roles: those
+   * of each call.
+   */
+  session(): ClientDuplexStream<SessionRequest, SessionResponse>;
+  session(options: Partial<CallOptions>): ClientDuplexStream<SessionRequest, SessionResponse>;
+  session(metadata: Metadata, options?: Partial<CallOptions>): ClientDuplexStream<SessionRequest, SessionResponse>;
 }
 
 export const LeaseServiceClient = makeGenericClientConstructor(

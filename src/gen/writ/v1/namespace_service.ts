@@ -39,12 +39,19 @@ export interface Namespace {
   waitingRequests: number;
   /** Runs that have not ended. */
   liveRuns: number;
+  /** Name of the database that it lives in; "main" unless another one was chosen at its creation. */
+  database: string;
 }
 
 /** Creates a namespace. */
 export interface CreateNamespaceRequest {
   /** Its name. Required; no default here. */
   name: string;
+  /**
+   * Name of the database that it is to live in, for good: "main", or one of WRIT_DATABASES_FILE. Empty: "main", or
+   * wherever it lives already. A namespace that lives elsewhere: FAILED_PRECONDITION (NAMESPACE_ELSEWHERE).
+   */
+  database: string;
 }
 
 /** The answer to CreateNamespace. */
@@ -92,6 +99,7 @@ function createBaseNamespace(): Namespace {
     liveLeases: 0,
     waitingRequests: 0,
     liveRuns: 0,
+    database: "",
   };
 }
 
@@ -125,6 +133,9 @@ export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
     }
     if (message.liveRuns !== 0) {
       writer.uint32(56).uint32(message.liveRuns);
+    }
+    if (message.database !== "") {
+      writer.uint32(66).string(message.database);
     }
     return writer;
   },
@@ -198,6 +209,14 @@ export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
             message.liveRuns = reader.uint32();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.database = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -243,6 +262,7 @@ export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
         : isSet(object.live_runs)
         ? globalThis.Number(object.live_runs)
         : 0,
+      database: isSet(object.database) ? globalThis.String(object.database) : "",
     };
   },
 
@@ -269,6 +289,9 @@ export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
     if (message.liveRuns !== 0) {
       obj.liveRuns = Math.round(message.liveRuns);
     }
+    if (message.database !== "") {
+      obj.database = message.database;
+    }
     return obj;
   },
 
@@ -290,12 +313,13 @@ export const Namespace: MessageFns<Namespace, "writ.v1.Namespace"> = {
     message.liveLeases = object.liveLeases ?? 0;
     message.waitingRequests = object.waitingRequests ?? 0;
     message.liveRuns = object.liveRuns ?? 0;
+    message.database = object.database ?? "";
     return message;
   },
 };
 
 function createBaseCreateNamespaceRequest(): CreateNamespaceRequest {
-  return { name: "" };
+  return { name: "", database: "" };
 }
 
 export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1.CreateNamespaceRequest"> = {
@@ -304,6 +328,9 @@ export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1
   encode(message: CreateNamespaceRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
     if (message.name !== "") {
       writer.uint32(10).string(message.name);
+    }
+    if (message.database !== "") {
+      writer.uint32(18).string(message.database);
     }
     return writer;
   },
@@ -329,6 +356,14 @@ export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1
             message.name = reader.string();
             continue;
           }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.database = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -342,13 +377,19 @@ export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1
   },
 
   fromJSON(object: any): CreateNamespaceRequest {
-    return { name: isSet(object.name) ? globalThis.String(object.name) : "" };
+    return {
+      name: isSet(object.name) ? globalThis.String(object.name) : "",
+      database: isSet(object.database) ? globalThis.String(object.database) : "",
+    };
   },
 
   toJSON(message: CreateNamespaceRequest): unknown {
     const obj: any = {};
     if (message.name !== "") {
       obj.name = message.name;
+    }
+    if (message.database !== "") {
+      obj.database = message.database;
     }
     return obj;
   },
@@ -359,6 +400,7 @@ export const CreateNamespaceRequest: MessageFns<CreateNamespaceRequest, "writ.v1
   fromPartial(object: DeepPartial<CreateNamespaceRequest>): CreateNamespaceRequest {
     const message = createBaseCreateNamespaceRequest();
     message.name = object.name ?? "";
+    message.database = object.database ?? "";
     return message;
   },
 };

@@ -33,7 +33,7 @@ export enum RunState {
   RUN_STATE_WAITING_FOR_INPUT = 2,
   /** RUN_STATE_BLOCKED - Cannot go on; nothing new is granted until it is resumed. */
   RUN_STATE_BLOCKED = 3,
-  /** RUN_STATE_STOPPING - Stopped, but the outcome of accepted writes is not known yet. */
+  /** RUN_STATE_STOPPING - Its authority has ended, but the outcome of tracked writes that were let in is not known yet. */
   RUN_STATE_STOPPING = 4,
   /** RUN_STATE_STOPPED - Stopped, and every accepted write has a known outcome. */
   RUN_STATE_STOPPED = 5,
@@ -152,7 +152,10 @@ export interface Run {
     | undefined;
   /** Why it is in this state, as said by whoever put it there. */
   stateReason: string;
-  /** What is unresolved: open tracked writes. Empty: nothing. */
+  /**
+   * What is unresolved: tracked writes, of the run and of runs below it, whose outcome is not known. In lists of runs at
+   * most 8 are told, else at most 256; see open_write_count. Empty: nothing.
+   */
   openWrites: OpenWrite[];
   /** Live leases it holds. */
   liveLeases: number;
@@ -163,7 +166,13 @@ export interface Run {
   /** The run that it is part of; it ends with that one, and is never wider. Empty: none. */
   parentRunId: string;
   /** Longest ttl of its leases, from the ceiling of its principal. Absent: the kinds' alone. */
-  maxTtl?: Duration | undefined;
+  maxTtl?:
+    | Duration
+    | undefined;
+  /** How many writes are unresolved. */
+  openWriteCount: number;
+  /** STOPPING only: the state that it comes to once every outcome is known. Unspecified in any other state. */
+  endsAs: RunState;
 }
 
 /** Creates a run. */
@@ -293,7 +302,7 @@ export interface StopRunRequest {
 export interface StopRunResponse {
   /**
    * From this database time the end is in force everywhere. No check allows any token of the run from the moment that
-   * the call returns. Where the run held entries of LOCAL kinds this is the end of the last lock delay, and in the
+   * the call returns. Where the run held entries of VIEW and LOCAL kinds this is the end of the last lock delay, and in the
    * future.
    */
   effectiveAt?:
@@ -446,6 +455,8 @@ function createBaseRun(): Run {
     mayWrite: false,
     parentRunId: "",
     maxTtl: undefined,
+    openWriteCount: 0,
+    endsAs: 0,
   };
 }
 
@@ -509,6 +520,12 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     }
     if (message.maxTtl !== undefined) {
       Duration.encode(message.maxTtl, writer.uint32(154).fork()).join();
+    }
+    if (message.openWriteCount !== 0) {
+      writer.uint32(160).uint32(message.openWriteCount);
+    }
+    if (message.endsAs !== 0) {
+      writer.uint32(168).int32(message.endsAs);
     }
     return writer;
   },
@@ -678,6 +695,22 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
             message.maxTtl = Duration.decode(reader, reader.uint32());
             continue;
           }
+          case 20: {
+            if (tag !== 160) {
+              break;
+            }
+
+            message.openWriteCount = reader.uint32();
+            continue;
+          }
+          case 21: {
+            if (tag !== 168) {
+              break;
+            }
+
+            message.endsAs = reader.int32() as any;
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -765,6 +798,16 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
         : isSet(object.max_ttl)
         ? Duration.fromJSON(object.max_ttl)
         : undefined,
+      openWriteCount: isSet(object.openWriteCount)
+        ? globalThis.Number(object.openWriteCount)
+        : isSet(object.open_write_count)
+        ? globalThis.Number(object.open_write_count)
+        : 0,
+      endsAs: isSet(object.endsAs)
+        ? runStateFromJSON(object.endsAs)
+        : isSet(object.ends_as)
+        ? runStateFromJSON(object.ends_as)
+        : 0,
     };
   },
 
@@ -827,6 +870,12 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     if (message.maxTtl !== undefined) {
       obj.maxTtl = Duration.toJSON(message.maxTtl);
     }
+    if (message.openWriteCount !== 0) {
+      obj.openWriteCount = Math.round(message.openWriteCount);
+    }
+    if (message.endsAs !== 0) {
+      obj.endsAs = runStateToJSON(message.endsAs);
+    }
     return obj;
   },
 
@@ -862,6 +911,8 @@ export const Run: MessageFns<Run, "writ.v1.Run"> = {
     message.maxTtl = (object.maxTtl !== undefined && object.maxTtl !== null)
       ? Duration.fromPartial(object.maxTtl)
       : undefined;
+    message.openWriteCount = object.openWriteCount ?? 0;
+    message.endsAs = object.endsAs ?? 0;
     return message;
   },
 };
@@ -2452,8 +2503,9 @@ export const RunServiceService = {
   },
   /**
    * Reports the state of the work. Runners: their own runs, between ACTIVE, WAITING_FOR_INPUT and
-   * BLOCKED, and to FINISHED or FAILED, which end all its leases. Operators: also from BLOCKED to
-   * ACTIVE after lost history, which a runner may not.
+   * BLOCKED, and to FINISHED or FAILED, which end all its leases; while tracked writes are open the
+   * run is STOPPING first. Operators: also from BLOCKED to ACTIVE after lost history, which a runner
+   * may not.
    */
   updateRunState: {
     path: "/writ.v1.RunService/UpdateRunState" as const,
@@ -2468,7 +2520,8 @@ export const RunServiceService = {
   },
   /**
    * Ends the run's authority to write: when it returns, no check allows any of its tokens and
-   * nothing more is granted. Idempotent. Roles: operator, admin; runner: its own.
+   * nothing more is granted. While the outcome of a tracked write is not known the run is STOPPING,
+   * and STOPPED only then. Idempotent. Roles: operator, admin; runner: its own.
    */
   stopRun: {
     path: "/writ.v1.RunService/StopRun" as const,
@@ -2504,13 +2557,15 @@ export interface RunServiceServer extends UntypedServiceImplementation {
   listRuns: handleUnaryCall<ListRunsRequest, ListRunsResponse>;
   /**
    * Reports the state of the work. Runners: their own runs, between ACTIVE, WAITING_FOR_INPUT and
-   * BLOCKED, and to FINISHED or FAILED, which end all its leases. Operators: also from BLOCKED to
-   * ACTIVE after lost history, which a runner may not.
+   * BLOCKED, and to FINISHED or FAILED, which end all its leases; while tracked writes are open the
+   * run is STOPPING first. Operators: also from BLOCKED to ACTIVE after lost history, which a runner
+   * may not.
    */
   updateRunState: handleUnaryCall<UpdateRunStateRequest, UpdateRunStateResponse>;
   /**
    * Ends the run's authority to write: when it returns, no check allows any of its tokens and
-   * nothing more is granted. Idempotent. Roles: operator, admin; runner: its own.
+   * nothing more is granted. While the outcome of a tracked write is not known the run is STOPPING,
+   * and STOPPED only then. Idempotent. Roles: operator, admin; runner: its own.
    */
   stopRun: handleUnaryCall<StopRunRequest, StopRunResponse>;
   /** Stops all runs that match. Roles: operator, admin. */
@@ -2572,8 +2627,9 @@ export interface RunServiceClient extends Client {
   ): ClientUnaryCall;
   /**
    * Reports the state of the work. Runners: their own runs, between ACTIVE, WAITING_FOR_INPUT and
-   * BLOCKED, and to FINISHED or FAILED, which end all its leases. Operators: also from BLOCKED to
-   * ACTIVE after lost history, which a runner may not.
+   * BLOCKED, and to FINISHED or FAILED, which end all its leases; while tracked writes are open the
+   * run is STOPPING first. Operators: also from BLOCKED to ACTIVE after lost history, which a runner
+   * may not.
    */
   updateRunState(
     request: UpdateRunStateRequest,
@@ -2592,7 +2648,8 @@ export interface RunServiceClient extends Client {
   ): ClientUnaryCall;
   /**
    * Ends the run's authority to write: when it returns, no check allows any of its tokens and
-   * nothing more is granted. Idempotent. Roles: operator, admin; runner: its own.
+   * nothing more is granted. While the outcome of a tracked write is not known the run is STOPPING,
+   * and STOPPED only then. Idempotent. Roles: operator, admin; runner: its own.
    */
   stopRun(
     request: StopRunRequest,

@@ -6,6 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
+import { Any } from "../../google/protobuf/any.js";
 import { Duration } from "../../google/protobuf/duration.js";
 import { Timestamp } from "../../google/protobuf/timestamp.js";
 
@@ -108,6 +109,12 @@ export enum Validation {
    * other run before the last credential is dead (lock delay).
    */
   VALIDATION_LOCAL = 2,
+  /**
+   * VALIDATION_VIEW - They decide by a view that follows the log (WatchFences), and only while it is younger than the kind's
+   * `max_view_age`. After an early end the resource is granted to no other run before the last view that has not heard of
+   * it is older (lock delay).
+   */
+  VALIDATION_VIEW = 3,
 }
 
 export function validationFromJSON(object: any): Validation {
@@ -121,6 +128,9 @@ export function validationFromJSON(object: any): Validation {
     case 2:
     case "VALIDATION_LOCAL":
       return Validation.VALIDATION_LOCAL;
+    case 3:
+    case "VALIDATION_VIEW":
+      return Validation.VALIDATION_VIEW;
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum Validation");
   }
@@ -134,6 +144,8 @@ export function validationToJSON(object: Validation): string {
       return "VALIDATION_INTROSPECT";
     case Validation.VALIDATION_LOCAL:
       return "VALIDATION_LOCAL";
+    case Validation.VALIDATION_VIEW:
+      return "VALIDATION_VIEW";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum Validation");
   }
@@ -322,7 +334,7 @@ export enum RefusalKind {
   REFUSAL_KIND_DEADLOCK = 4,
   /**
    * REFUSAL_KIND_LOCK_DELAY - The resource cannot be had before a time: that of `retry_after`. Either the start time of a named resource set; or
-   * another run's lease on a LOCAL kind ended early, and its credentials may still be accepted.
+   * another run's lease on a VIEW or LOCAL kind ended early, and its targets may still let it write.
    */
   REFUSAL_KIND_LOCK_DELAY = 5,
   /** REFUSAL_KIND_IN_DOUBT - A write to the resource has an unknown outcome that must be settled first. */
@@ -357,6 +369,10 @@ export enum RefusalKind {
   REFUSAL_KIND_AUDIENCE_NOT_ALLOWED = 20,
   /** REFUSAL_KIND_CREDENTIALS_REVOKED - Credentials only: those of the lease or run were revoked within the same second. */
   REFUSAL_KIND_CREDENTIALS_REVOKED = 21,
+  /** REFUSAL_KIND_REHEARSAL_REQUIRED - The kind demands that its target was rehearsed, and no rehearsal that counts is recorded. */
+  REFUSAL_KIND_REHEARSAL_REQUIRED = 22,
+  /** REFUSAL_KIND_FROZEN - An operator has stopped grants there; see `freezes`. */
+  REFUSAL_KIND_FROZEN = 23,
 }
 
 export function refusalKindFromJSON(object: any): RefusalKind {
@@ -427,6 +443,12 @@ export function refusalKindFromJSON(object: any): RefusalKind {
     case 21:
     case "REFUSAL_KIND_CREDENTIALS_REVOKED":
       return RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED;
+    case 22:
+    case "REFUSAL_KIND_REHEARSAL_REQUIRED":
+      return RefusalKind.REFUSAL_KIND_REHEARSAL_REQUIRED;
+    case 23:
+    case "REFUSAL_KIND_FROZEN":
+      return RefusalKind.REFUSAL_KIND_FROZEN;
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum RefusalKind");
   }
@@ -478,6 +500,10 @@ export function refusalKindToJSON(object: RefusalKind): string {
       return "REFUSAL_KIND_AUDIENCE_NOT_ALLOWED";
     case RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED:
       return "REFUSAL_KIND_CREDENTIALS_REVOKED";
+    case RefusalKind.REFUSAL_KIND_REHEARSAL_REQUIRED:
+      return "REFUSAL_KIND_REHEARSAL_REQUIRED";
+    case RefusalKind.REFUSAL_KIND_FROZEN:
+      return "REFUSAL_KIND_FROZEN";
     default:
       throw new globalThis.Error("Unrecognized enum value " + object + " for enum RefusalKind");
   }
@@ -536,8 +562,13 @@ export interface LeaseEntry {
   observedVersion?:
     | string
     | undefined;
-  /** What was granted as LOCAL stays so, whatever the map says later. */
+  /** What was granted as VIEW or LOCAL stays so, whatever the map says later, and VIEW can become LOCAL. */
   validation: Validation;
+  /**
+   * A child run holds what the entry covers, or some of it: no check allows the token. When that has come back the entry
+   * has a new one, and the lease a higher generation.
+   */
+  suspended: boolean;
 }
 
 /** What a run holds on a write set. */
@@ -587,10 +618,14 @@ export interface Lease {
     | Duration
     | undefined;
   /**
-   * It ended early, and what it held of LOCAL kinds is granted to no other run before this database time. Kept after
+   * It ended early, and what it held of VIEW and LOCAL kinds is granted to no other run before this database time. Kept after
    * that. Absent: no delay was needed.
    */
-  lockDelayUntil?: Timestamp | undefined;
+  lockDelayUntil?:
+    | Timestamp
+    | undefined;
+  /** The lease of the parent run that it is a part of. Empty: of none. */
+  delegatedFrom: string;
 }
 
 /** Something that stands in the way of a request. */
@@ -634,10 +669,39 @@ export interface Blocker {
    */
   purpose: string;
   /**
-   * The blocker has ended, and what it held of LOCAL kinds is granted to no other run before this database time.
+   * The blocker has ended, and what it held of VIEW and LOCAL kinds is granted to no other run before this database time.
    * Absent: it holds the resource, or waits for it.
    */
-  lockDelayUntil?: Timestamp | undefined;
+  lockDelayUntil?:
+    | Timestamp
+    | undefined;
+  /**
+   * The blocker is a write that was let in under a lease which has ended since, and nobody knows what became of it.
+   * Absent: it is not so.
+   */
+  inDoubtSince?: Timestamp | undefined;
+}
+
+/** An operator's order that nothing is granted under a pattern until it is thawed. */
+export interface Freeze {
+  /** As it was given; an alias as its path. */
+  pattern: string;
+  /** SCOPE_SUBTREE: also everything below what the pattern matches. */
+  scope: Scope;
+  /** Checks of live leases deny writes there too. */
+  denyChecks: boolean;
+  /** Database time of the order, or of its last change. */
+  frozenAt?:
+    | Timestamp
+    | undefined;
+  /** It thaws by itself at this database time. Absent: it stays until an operator thaws it. */
+  until?:
+    | Timestamp
+    | undefined;
+  /** Operators, admins and auditors only: who ordered it. Empty for others. */
+  frozenBy: string;
+  /** Operators, admins and auditors only: why. Empty for others. */
+  reason: string;
 }
 
 /** What to do about a refusal. */
@@ -675,6 +739,8 @@ export interface Refusal {
   resource: string;
   /** DEADLOCK only: the `blocker_ref`s of the cycle in order (operators and auditors: run ids). */
   cycle: string[];
+  /** FROZEN: what an operator has frozen of what was asked for; at most 16. */
+  freezes: Freeze[];
 }
 
 /** A key that a presenter proves to have, by its thumbprint. */
@@ -733,6 +799,22 @@ export interface PageRequest {
   pageSize: number;
   /** `next_page_token` of the page before. Empty means the first page. */
   pageToken: string;
+}
+
+/**
+ * Why one message of a stream could not be answered, where a call of its own would have ended with a status. Laid out as
+ * `google.rpc.Status`.
+ */
+export interface Fault {
+  /** The gRPC status code, such as 8 for RESOURCE_EXHAUSTED. */
+  code: number;
+  /** What is wrong, for people. */
+  message: string;
+  /**
+   * As in the trailer `grpc-status-details-bin`: `google.rpc.ErrorInfo` with a stable reason and, where they help,
+   * `BadRequest` and `RetryInfo`.
+   */
+  details: Any[];
 }
 
 function createBaseWriteSetEntry(): WriteSetEntry {
@@ -886,6 +968,7 @@ function createBaseLeaseEntry(): LeaseEntry {
     observedRefusal: undefined,
     observedVersion: undefined,
     validation: 0,
+    suspended: false,
   };
 }
 
@@ -925,6 +1008,9 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     }
     if (message.validation !== 0) {
       writer.uint32(80).int32(message.validation);
+    }
+    if (message.suspended !== false) {
+      writer.uint32(88).bool(message.suspended);
     }
     return writer;
   },
@@ -1022,6 +1108,14 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
             message.validation = reader.int32() as any;
             continue;
           }
+          case 11: {
+            if (tag !== 88) {
+              break;
+            }
+
+            message.suspended = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1062,6 +1156,7 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
         ? globalThis.String(object.observed_version)
         : undefined,
       validation: isSet(object.validation) ? validationFromJSON(object.validation) : 0,
+      suspended: isSet(object.suspended) ? globalThis.Boolean(object.suspended) : false,
     };
   },
 
@@ -1097,6 +1192,9 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     if (message.validation !== 0) {
       obj.validation = validationToJSON(message.validation);
     }
+    if (message.suspended !== false) {
+      obj.suspended = message.suspended;
+    }
     return obj;
   },
 
@@ -1117,6 +1215,7 @@ export const LeaseEntry: MessageFns<LeaseEntry, "writ.v1.LeaseEntry"> = {
     message.observedRefusal = object.observedRefusal ?? undefined;
     message.observedVersion = object.observedVersion ?? undefined;
     message.validation = object.validation ?? 0;
+    message.suspended = object.suspended ?? false;
     return message;
   },
 };
@@ -1137,6 +1236,7 @@ function createBaseLease(): Lease {
     purpose: "",
     progressWindow: undefined,
     lockDelayUntil: undefined,
+    delegatedFrom: "",
   };
 }
 
@@ -1185,6 +1285,9 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     }
     if (message.lockDelayUntil !== undefined) {
       Timestamp.encode(message.lockDelayUntil, writer.uint32(114).fork()).join();
+    }
+    if (message.delegatedFrom !== "") {
+      writer.uint32(122).string(message.delegatedFrom);
     }
     return writer;
   },
@@ -1314,6 +1417,14 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
             message.lockDelayUntil = Timestamp.decode(reader, reader.uint32());
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.delegatedFrom = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1382,6 +1493,11 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
         : isSet(object.lock_delay_until)
         ? fromJsonTimestamp(object.lock_delay_until)
         : undefined,
+      delegatedFrom: isSet(object.delegatedFrom)
+        ? globalThis.String(object.delegatedFrom)
+        : isSet(object.delegated_from)
+        ? globalThis.String(object.delegated_from)
+        : "",
     };
   },
 
@@ -1429,6 +1545,9 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     if (message.lockDelayUntil !== undefined) {
       obj.lockDelayUntil = fromTimestamp(message.lockDelayUntil).toISOString();
     }
+    if (message.delegatedFrom !== "") {
+      obj.delegatedFrom = message.delegatedFrom;
+    }
     return obj;
   },
 
@@ -1465,6 +1584,7 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     message.lockDelayUntil = (object.lockDelayUntil !== undefined && object.lockDelayUntil !== null)
       ? Timestamp.fromPartial(object.lockDelayUntil)
       : undefined;
+    message.delegatedFrom = object.delegatedFrom ?? "";
     return message;
   },
 };
@@ -1484,6 +1604,7 @@ function createBaseBlocker(): Blocker {
     leaseId: "",
     purpose: "",
     lockDelayUntil: undefined,
+    inDoubtSince: undefined,
   };
 }
 
@@ -1529,6 +1650,9 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     }
     if (message.lockDelayUntil !== undefined) {
       Timestamp.encode(message.lockDelayUntil, writer.uint32(106).fork()).join();
+    }
+    if (message.inDoubtSince !== undefined) {
+      Timestamp.encode(message.inDoubtSince, writer.uint32(114).fork()).join();
     }
     return writer;
   },
@@ -1650,6 +1774,14 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
             message.lockDelayUntil = Timestamp.decode(reader, reader.uint32());
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.inDoubtSince = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1701,6 +1833,11 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
         : isSet(object.lock_delay_until)
         ? fromJsonTimestamp(object.lock_delay_until)
         : undefined,
+      inDoubtSince: isSet(object.inDoubtSince)
+        ? fromJsonTimestamp(object.inDoubtSince)
+        : isSet(object.in_doubt_since)
+        ? fromJsonTimestamp(object.in_doubt_since)
+        : undefined,
     };
   },
 
@@ -1745,6 +1882,9 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     if (message.lockDelayUntil !== undefined) {
       obj.lockDelayUntil = fromTimestamp(message.lockDelayUntil).toISOString();
     }
+    if (message.inDoubtSince !== undefined) {
+      obj.inDoubtSince = fromTimestamp(message.inDoubtSince).toISOString();
+    }
     return obj;
   },
 
@@ -1770,6 +1910,192 @@ export const Blocker: MessageFns<Blocker, "writ.v1.Blocker"> = {
     message.lockDelayUntil = (object.lockDelayUntil !== undefined && object.lockDelayUntil !== null)
       ? Timestamp.fromPartial(object.lockDelayUntil)
       : undefined;
+    message.inDoubtSince = (object.inDoubtSince !== undefined && object.inDoubtSince !== null)
+      ? Timestamp.fromPartial(object.inDoubtSince)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseFreeze(): Freeze {
+  return { pattern: "", scope: 0, denyChecks: false, frozenAt: undefined, until: undefined, frozenBy: "", reason: "" };
+}
+
+export const Freeze: MessageFns<Freeze, "writ.v1.Freeze"> = {
+  $type: "writ.v1.Freeze" as const,
+
+  encode(message: Freeze, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.pattern !== "") {
+      writer.uint32(10).string(message.pattern);
+    }
+    if (message.scope !== 0) {
+      writer.uint32(16).int32(message.scope);
+    }
+    if (message.denyChecks !== false) {
+      writer.uint32(24).bool(message.denyChecks);
+    }
+    if (message.frozenAt !== undefined) {
+      Timestamp.encode(message.frozenAt, writer.uint32(34).fork()).join();
+    }
+    if (message.until !== undefined) {
+      Timestamp.encode(message.until, writer.uint32(42).fork()).join();
+    }
+    if (message.frozenBy !== "") {
+      writer.uint32(50).string(message.frozenBy);
+    }
+    if (message.reason !== "") {
+      writer.uint32(58).string(message.reason);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Freeze {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFreeze();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.pattern = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.scope = reader.int32() as any;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.denyChecks = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.frozenAt = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.until = Timestamp.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.frozenBy = reader.string();
+            continue;
+          }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.reason = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Freeze {
+    return {
+      pattern: isSet(object.pattern) ? globalThis.String(object.pattern) : "",
+      scope: isSet(object.scope) ? scopeFromJSON(object.scope) : 0,
+      denyChecks: isSet(object.denyChecks)
+        ? globalThis.Boolean(object.denyChecks)
+        : isSet(object.deny_checks)
+        ? globalThis.Boolean(object.deny_checks)
+        : false,
+      frozenAt: isSet(object.frozenAt)
+        ? fromJsonTimestamp(object.frozenAt)
+        : isSet(object.frozen_at)
+        ? fromJsonTimestamp(object.frozen_at)
+        : undefined,
+      until: isSet(object.until) ? fromJsonTimestamp(object.until) : undefined,
+      frozenBy: isSet(object.frozenBy)
+        ? globalThis.String(object.frozenBy)
+        : isSet(object.frozen_by)
+        ? globalThis.String(object.frozen_by)
+        : "",
+      reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+    };
+  },
+
+  toJSON(message: Freeze): unknown {
+    const obj: any = {};
+    if (message.pattern !== "") {
+      obj.pattern = message.pattern;
+    }
+    if (message.scope !== 0) {
+      obj.scope = scopeToJSON(message.scope);
+    }
+    if (message.denyChecks !== false) {
+      obj.denyChecks = message.denyChecks;
+    }
+    if (message.frozenAt !== undefined) {
+      obj.frozenAt = fromTimestamp(message.frozenAt).toISOString();
+    }
+    if (message.until !== undefined) {
+      obj.until = fromTimestamp(message.until).toISOString();
+    }
+    if (message.frozenBy !== "") {
+      obj.frozenBy = message.frozenBy;
+    }
+    if (message.reason !== "") {
+      obj.reason = message.reason;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Freeze>): Freeze {
+    return Freeze.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Freeze>): Freeze {
+    const message = createBaseFreeze();
+    message.pattern = object.pattern ?? "";
+    message.scope = object.scope ?? 0;
+    message.denyChecks = object.denyChecks ?? false;
+    message.frozenAt = (object.frozenAt !== undefined && object.frozenAt !== null)
+      ? Timestamp.fromPartial(object.frozenAt)
+      : undefined;
+    message.until = (object.until !== undefined && object.until !== null)
+      ? Timestamp.fromPartial(object.until)
+      : undefined;
+    message.frozenBy = object.frozenBy ?? "";
+    message.reason = object.reason ?? "";
     return message;
   },
 };
@@ -1887,6 +2213,7 @@ function createBaseRefusal(): Refusal {
     resolution: undefined,
     resource: "",
     cycle: [],
+    freezes: [],
   };
 }
 
@@ -1917,6 +2244,9 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
     }
     for (const v of message.cycle) {
       writer.uint32(66).string(v!);
+    }
+    for (const v of message.freezes) {
+      Freeze.encode(v!, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -1998,6 +2328,14 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
             message.cycle.push(reader.string());
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.freezes.push(Freeze.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2026,6 +2364,7 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
       resolution: isSet(object.resolution) ? Resolution.fromJSON(object.resolution) : undefined,
       resource: isSet(object.resource) ? globalThis.String(object.resource) : "",
       cycle: globalThis.Array.isArray(object?.cycle) ? object.cycle.map((e: any) => globalThis.String(e)) : [],
+      freezes: globalThis.Array.isArray(object?.freezes) ? object.freezes.map((e: any) => Freeze.fromJSON(e)) : [],
     };
   },
 
@@ -2055,6 +2394,9 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
     if (message.cycle?.length) {
       obj.cycle = message.cycle;
     }
+    if (message.freezes?.length) {
+      obj.freezes = message.freezes.map((e) => Freeze.toJSON(e));
+    }
     return obj;
   },
 
@@ -2075,6 +2417,7 @@ export const Refusal: MessageFns<Refusal, "writ.v1.Refusal"> = {
       : undefined;
     message.resource = object.resource ?? "";
     message.cycle = object.cycle?.map((e) => e) || [];
+    message.freezes = object.freezes?.map((e) => Freeze.fromPartial(e)) || [];
     return message;
   },
 };
@@ -2591,6 +2934,109 @@ export const PageRequest: MessageFns<PageRequest, "writ.v1.PageRequest"> = {
     const message = createBasePageRequest();
     message.pageSize = object.pageSize ?? 0;
     message.pageToken = object.pageToken ?? "";
+    return message;
+  },
+};
+
+function createBaseFault(): Fault {
+  return { code: 0, message: "", details: [] };
+}
+
+export const Fault: MessageFns<Fault, "writ.v1.Fault"> = {
+  $type: "writ.v1.Fault" as const,
+
+  encode(message: Fault, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.code !== 0) {
+      writer.uint32(8).int32(message.code);
+    }
+    if (message.message !== "") {
+      writer.uint32(18).string(message.message);
+    }
+    for (const v of message.details) {
+      Any.encode(v!, writer.uint32(26).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Fault {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFault();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.code = reader.int32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.details.push(Any.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Fault {
+    return {
+      code: isSet(object.code) ? globalThis.Number(object.code) : 0,
+      message: isSet(object.message) ? globalThis.String(object.message) : "",
+      details: globalThis.Array.isArray(object?.details) ? object.details.map((e: any) => Any.fromJSON(e)) : [],
+    };
+  },
+
+  toJSON(message: Fault): unknown {
+    const obj: any = {};
+    if (message.code !== 0) {
+      obj.code = Math.round(message.code);
+    }
+    if (message.message !== "") {
+      obj.message = message.message;
+    }
+    if (message.details?.length) {
+      obj.details = message.details.map((e) => Any.toJSON(e));
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<Fault>): Fault {
+    return Fault.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<Fault>): Fault {
+    const message = createBaseFault();
+    message.code = object.code ?? 0;
+    message.message = object.message ?? "";
+    message.details = object.details?.map((e) => Any.fromPartial(e)) || [];
     return message;
   },
 };
