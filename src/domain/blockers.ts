@@ -1,5 +1,6 @@
 import { expandForQuestion } from './conflict-map/expand.js';
 import type { View } from './decide/decision.js';
+import { blockerOfDoubt, doubtsInTheWay } from './doubt.js';
 import { isFreeByTime } from './lease.js';
 import { locksOf } from './locks.js';
 import { blockerOf, holdersInTheWay, type Obstacle, waitersAhead } from './obstacles.js';
@@ -15,7 +16,7 @@ export interface Blockers {
 }
 
 /**
- * Whoever holds, keeps closed by a lock delay, or waits for, something that a run which wanted the resource alone, with everything below it, would
+ * Whoever holds, keeps closed by a lock delay or by a write in doubt, or waits for, something that a run which wanted the resource alone, with everything below it, would
  * meet: by its id, or by a rule of the conflict map on another one. The most that can be asked for meets everybody who
  * counts, optimistic writers and stable readers too.
  */
@@ -36,9 +37,14 @@ export function findBlockers(view: View, resource: string, most: number): Blocke
     return live;
   };
   const holders = met(holdersInTheWay(state, locks, anybody)).map((obstacle) => blockerOf(obstacle, entries));
-  const waiters = met(waitersAhead(state, locks, anybody, new Queue({ state, now })));
+  const doubted: Blocker[] = [];
+  for (const doubt of doubtsInTheWay(state, locks)) {
+    doubted.push(blockerOfDoubt(state.map, doubt, entries));
+    if (doubted.length > most) break;
+  }
+  const waiters = met(waitersAhead(state, locks, anybody, new Queue({ state, now }, true)));
   const all = [
-    ...holders.sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : 0)),
+    ...[...holders, ...doubted].sort((a, b) => (a.resource < b.resource ? -1 : a.resource > b.resource ? 1 : 0)),
     ...waiters.sort((a, b) => placeOf(a) - placeOf(b)).map((obstacle) => blockerOf(obstacle, entries)),
   ];
   return { blockers: all.slice(0, most), more: all.length > most };

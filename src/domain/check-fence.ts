@@ -1,6 +1,7 @@
 import type { WriteGrant } from './credential.js';
-import type { FenceReason, FenceVerdict, ProtectedWrite, WriteVerdict } from './fence.js';
+import type { FenceReason, FenceVerdict, ProtectedWrite, WriteHold, WriteVerdict } from './fence.js';
 import { endReasonByTime, endsAt, isPast, type Lease, type LeaseEntry } from './lease.js';
+import { covers } from './resource.js';
 import { hasEnded, type Run } from './run.js';
 import { sentence } from './sentence.js';
 import type { Micros } from './time.js';
@@ -18,6 +19,10 @@ export interface CheckFacts {
   readonly observes: (resource: string) => boolean;
   /** Whether the calling target may check the resource: its kind names no owner services, or this one. */
   readonly ownedByCaller: (resource: string) => boolean;
+  /** Whether nobody knows what became of a write to the resource that was let in before. */
+  readonly inDoubt: (resource: string) => boolean;
+  /** Whether an operator has frozen the resource for writes too. */
+  readonly frozen: (resource: string) => boolean;
 }
 
 export interface CheckQuestion {
@@ -46,7 +51,9 @@ export function checkFence(facts: CheckFacts, question: CheckQuestion): FenceVer
   const allowed = results.every((result) => result.allowed);
   const valid = allowed && whole === 'ok' && facts.lease !== undefined;
   const end = valid ? Math.min(endsAt(facts.lease), credential?.expiresAt ?? Number.POSITIVE_INFINITY) : null;
-  return { allowed, results, validFor: end === null ? null : end - facts.now };
+  if (end === null || facts.lease === undefined) return { allowed, results, validFor: null, holder: null };
+  const { runId, leaseId } = facts.lease;
+  return { allowed, results, validFor: end - facts.now, holder: { runId, leaseId, expiresAt: endsAt(facts.lease) } };
 }
 
 /** Why the credential allows nothing; null when there is none, or its lease decides. */
@@ -63,9 +70,11 @@ function verdictOn(
   write: ProtectedWrite,
 ): WriteVerdict {
   const path = facts.pathOf(write.resource);
-  const reason = reasonFor(facts, whole, credential, write, path);
+  const judged = judge(facts, whole, credential, write, path);
+  const [reason, hold] = typeof judged === 'string' ? [judged, null] : (['ok', judged] as const);
   const observedOnly = reason !== 'ok' && reason !== 'future_token' && path !== null && facts.observes(path);
-  return { allowed: reason === 'ok' || observedOnly, reason, message: messageOf(reason, write, facts), observedOnly };
+  const allowed = reason === 'ok' || observedOnly;
+  return { allowed, reason, message: messageOf(reason, write, facts), observedOnly, hold };
 }
 
 /** Why the lease as a whole allows nothing; `ok` when it may allow something. */
@@ -96,50 +105,76 @@ function endedReason(lease: Lease): FenceReason {
   }
 }
 
-function reasonFor(
+/** Why a write is not allowed. */
+type Denied = Exclude<FenceReason, 'ok'>;
+
+/** What holds the resource for the write, or why it is not allowed. */
+function judge(
   facts: CheckFacts,
   whole: FenceReason,
   credential: CredentialView | undefined,
   write: ProtectedWrite,
   path: string | null,
-): FenceReason {
+): Denied | WriteHold {
   if (write.token > facts.now + facts.maxClockSkew) return 'future_token';
   if (credential !== undefined && credential.reason !== 'ok') return credential.reason;
   if (path !== null && !facts.ownedByCaller(path)) return 'wrong_target';
-  if (whole !== 'ok' || facts.lease === undefined) return whole;
+  if (whole !== 'ok') return whole;
+  if (facts.lease === undefined) return 'unknown_lease';
   if (path === null) return 'not_covered';
-  if (credential === undefined) return leaseAllows(facts.lease, write, path);
-  return credential.grants === null ? 'stale_token' : bothAllow(facts.lease, credential.grants, write, path);
+  const judged = authorityFor(facts.lease, credential, write, path);
+  if (typeof judged === 'string') return judged;
+  if (facts.frozen(path)) return 'frozen';
+  return facts.inDoubt(path) ? 'in_doubt' : judged;
+}
+
+function authorityFor(
+  lease: Lease,
+  credential: CredentialView | undefined,
+  write: ProtectedWrite,
+  path: string,
+): Denied | WriteHold {
+  if (credential === undefined) return leaseAllows(lease, write, path);
+  return credential.grants === null ? 'stale_token' : bothAllow(lease, credential.grants, write, path);
 }
 
 /** What the credential says may be written is what its lease is asked for, by the credential's tokens (P10). */
-function bothAllow(lease: Lease, grants: readonly WriteGrant[], write: ProtectedWrite, path: string): FenceReason {
+function bothAllow(
+  lease: Lease,
+  grants: readonly WriteGrant[],
+  write: ProtectedWrite,
+  path: string,
+): Denied | WriteHold {
   const covering = grants.filter(({ resources, scope }) =>
     resources.some((resource) => covers({ resource, scope }, path)),
   );
   if (covering.length === 0) return 'not_covered';
   const withAction = covering.filter(({ actions }) => actions.includes(write.action));
   if (withAction.length === 0) return 'action_not_allowed';
-  const reasons = withAction
+  const judged = withAction
     .filter(({ token }) => write.token === 0 || write.token === token)
     .map(({ token }) => leaseAllows(lease, { ...write, token }, path));
-  return reasons.find((reason) => reason === 'ok') ?? reasons[0] ?? 'stale_token';
+  return judged.find((one) => typeof one !== 'string') ?? judged[0] ?? 'stale_token';
 }
 
-function leaseAllows(lease: Lease, write: ProtectedWrite, path: string): FenceReason {
+function leaseAllows(lease: Lease, write: ProtectedWrite, path: string): Denied | WriteHold {
   const covering = lease.entries.filter((entry) => entry.access === 'write' && covers(entry, path));
   if (covering.length === 0) return 'not_covered';
   const withAction = covering.filter((entry) => entry.actions.includes(write.action));
   if (withAction.length === 0) return 'action_not_allowed';
-  const holding = withAction.find((entry) => entry.token === write.token);
+  const holdings = withAction.filter((entry) => entry.token === write.token);
+  const holding = holdings.find((entry) => !entry.suspended && entry.observedRefusal === null) ?? holdings[0];
   if (holding === undefined) return 'stale_token';
+  if (holding.suspended) return 'suspended';
   if (holding.observedRefusal !== null) return 'not_covered';
   if (!holding.exclusive && write.observedVersion === null) return 'version_required';
-  return 'ok';
+  const { token, exclusive } = holding;
+  return { token, exclusive, explicit: withAction.some((entry) => entry.token === token && isExplicit(entry, path)) };
 }
 
-function covers(entry: Pick<LeaseEntry, 'resource' | 'scope'>, path: string): boolean {
-  return entry.resource === path || (entry.scope === 'subtree' && path.startsWith(`${entry.resource}/`));
+/** Whether the run itself named the resource, to have it alone. */
+function isExplicit({ resource, exclusive, impliedBy, observedRefusal }: LeaseEntry, path: string): boolean {
+  return exclusive && impliedBy === '' && resource === path && observedRefusal === null;
 }
 
 /** Never says what a current token is. */
@@ -156,6 +191,8 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
       return `The lease does not cover a write to ${resource}: it was never declared.`;
     case 'action_not_allowed':
       return `The lease covers ${resource}, but not the action ${JSON.stringify(write.action)}.`;
+    case 'suspended':
+      return `A child run holds ${resource}, or is about to: the lease's entry there is suspended until that has come back.`;
     case 'wrong_holder':
       return 'The lease belongs to another run than the presenter.';
     case 'wrong_target':
@@ -190,6 +227,10 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
       return 'The credential is bound to another key than the presenter proved to have.';
     case 'no_write_authority':
       return `The credential allows proposals only, no write to ${resource}.`;
+    case 'in_doubt':
+      return `Nobody knows what became of an earlier write to ${resource} that was let in: no other is, until its target reports or an operator settles it.`;
+    case 'frozen':
+      return `An operator has frozen ${resource}, for writes under leases that live too.`;
     case 'run_stopped':
       return sentence('The run was stopped', facts.run?.stateReason ?? '');
     default:

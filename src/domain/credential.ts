@@ -90,9 +90,10 @@ export function scopeFor(map: ConflictMap, lease: Lease, audience: string): Cred
     if (owners.length > 0 && !owners.includes(audience)) continue;
     const kinds = kindsAt(map, entry);
     if (kinds.some((kind) => kind.authority === 'propose')) proposals.add(entry.resource);
-    // An entry that was only observed holds nothing (C14), and one without actions allows none.
+    // An entry that was only observed holds nothing (C14), one that is suspended is a child run's, and one without actions
+    // allows none.
     const mayWrite = kinds.length > 0 && kinds.every((kind) => kind.authority === 'write');
-    if (!mayWrite || entry.observedRefusal !== null || entry.actions.length === 0) continue;
+    if (!mayWrite || entry.observedRefusal !== null || entry.suspended || entry.actions.length === 0) continue;
     const id = JSON.stringify([entry.actions.toSorted(), entry.token, entry.scope, entry.exclusive]);
     const group = groups.get(id) ?? { entry, resources: new Set() };
     group.resources.add(entry.resource);

@@ -59,8 +59,8 @@ export function heldCycle(state: State, now: Micros, runIds: Iterable<string>): 
   return null;
 }
 
-/** The cycle from one of its requests on, as a reason names it. */
-export function cycleText(cycle: readonly Lease[], from: Lease): string {
+/** The runs of the cycle from one of its requests on, that one first and last. */
+export function runsOfCycle(cycle: readonly Lease[], from: Lease): string[] {
   const start = cycle.indexOf(from);
-  return [...cycle.slice(start), ...cycle.slice(0, start), from].map(({ runId }) => runId).join(' → ');
+  return [...cycle.slice(start), ...cycle.slice(0, start), from].map(({ runId }) => runId);
 }

@@ -1,11 +1,30 @@
+import { MILLISECOND, type Micros, SECOND } from './time.js';
+
 /** What a run does to a resource (design: resources, locks and modes). */
 export type Access = 'read' | 'stable_read' | 'write';
 
 /** How much below the named resource an entry covers. */
 export type Scope = 'exact' | 'subtree';
 
-/** How targets learn of the end of a lease: by asking, or not before the run's credentials are dead. */
-export type Validation = 'introspect' | 'local';
+/**
+ * How targets learn of the end of a lease: by asking; by a view that follows the log, and is too old to decide after a
+ * while; or not before the run's credentials are dead. Each can be later than the one before it.
+ */
+export type Validation = 'introspect' | 'view' | 'local';
+
+const LATENESS: Readonly<Record<Validation, number>> = { introspect: 0, view: 1, local: 2 };
+
+/** That of two by which the end of a lease is known later. */
+export function later(a: Validation, b: Validation): Validation {
+  return LATENESS[a] < LATENESS[b] ? b : a;
+}
+
+/** How old the view may be by which a target decides: what `max_view_age` of a kind is without saying, and its bounds. */
+export const VIEW_AGE: { readonly least: Micros; readonly usual: Micros; readonly most: Micros } = {
+  least: 100 * MILLISECOND,
+  usual: 5 * SECOND,
+  most: 60 * SECOND,
+};
 
 /** An entry as a run asks for it. The resource may still be an alias. */
 export interface RequestedEntry {
@@ -43,8 +62,10 @@ export interface ExpandedEntry {
   readonly impliedBy: string;
   /** In `observe` nothing about this entry is refused, only recorded (C14). */
   readonly mode: 'observe' | 'enforce';
-  /** `local` if any of its kinds is, or was while the entry was held. */
+  /** The latest way of any of its kinds, now or while the entry was held: `local`, else `view`. */
   readonly validation: Validation;
+  /** The greatest of its kinds that are `view`, now or while it was held; 0: none is. */
+  readonly maxViewAge: Micros;
   /** Who settles conflicts about it; empty when the map names nobody. */
   readonly resolver: string;
   readonly observedVersion: string | null;

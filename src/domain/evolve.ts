@@ -1,14 +1,17 @@
-import { compileStored } from './conflict-map/index.js';
+import { type Admission, isInDoubt, type KnownOutcome, type ReportedWrite } from './admission.js';
+import { type ConflictMap, compileStored } from './conflict-map/index.js';
 import type { Revocation } from './credential.js';
-import type { DomainEvent, Renewed } from './event.js';
+import { locksOfDoubt } from './doubt.js';
+import type { DomainEvent, LeaseAmended, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
+import { changeReads, forgetReads, noteReads, noteWrites } from './inputs.js';
 import { type KeyBinding, principalScope, runScope } from './key-binding.js';
-import { type EndReason, type Lease, underLockDelay } from './lease.js';
+import { type EndReason, type Lease, placeAt, underLockDelay } from './lease.js';
 import { keptUntil } from './lock-delay.js';
 import type { EndRefusal } from './refusal.js';
-import { hasEnded, type Run } from './run.js';
-import { bindingId, type State } from './state.js';
+import { hasEnded, isOver, type Run } from './run.js';
+import { bindingId, openWritesUnder, type State } from './state.js';
 import type { Micros } from './time.js';
 
 /** Revocations that do not matter any more leave the state when there are this many. */
@@ -28,9 +31,16 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
   switch (body.kind) {
     case 'namespace_created':
     case 'acquire_refused':
+    case 'renewals_refused':
     case 'checks_denied':
+    case 'override_reported':
     case 'credentials_refused':
     case 'signing_keys_changed':
+    case 'write_set_taken_over':
+    case 'texts_erased':
+    case 'log_cut':
+    case 'checkpoint_begun':
+    case 'checkpoint_written':
       return;
     case 'database_identified':
       state.identity = body.identity;
@@ -39,7 +49,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       return;
     case 'conflict_map_put':
       state.mapVersion = body.version;
-      state.map = compileStored(body.document);
+      changeMap(state, compileStored(body.document));
       return;
     case 'run_created':
       insertRun(state, body.run);
@@ -60,13 +70,32 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
         state: body.state,
         stateReason: body.reason,
         blockCause: body.blockCause,
+        endsAs: body.endsAs,
         endedAt: body.endedAt,
       });
       if (body.endedAt !== null && !hasEnded(run)) removeRun(state, run);
       return;
     }
+    case 'writes_admitted': {
+      const { leaseId, runId, time: admittedAt } = event;
+      const { requestId, target } = body;
+      for (const write of body.writes) {
+        const nothingKnown = { inDoubtSince: null, unsure: false, outcome: null };
+        insertAdmission(state, { ...write, leaseId, runId, requestId, target, admittedAt, ...nothingKnown });
+      }
+      return;
+    }
+    case 'writes_reported':
+      for (const write of body.writes) reported(state, write, event.time, body.target);
+      return;
+    case 'doubt_settled': {
+      const result = body.happened ? 'succeeded' : 'failed';
+      const outcome = { result, at: event.time, by: event.actor, settled: true, newVersion: body.newVersion } as const;
+      close(state, must(state.admissions.get(body.admissionId), 'admission', body.admissionId), outcome);
+      return;
+    }
     case 'lease_queued':
-      insert(state, body.lease, revision);
+      insert(state, body.lease, placeAt(revision, body.lease));
       bindAcquire(state, body.lease, body.fingerprint, event.time);
       return;
     case 'lease_granted':
@@ -102,8 +131,15 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       };
       state.leases.set(body.leaseId, changed);
       addLocks(state, changed);
+      if (changed.state === 'active') {
+        noteReads(state.inputs, changed, lease);
+        noteWrites(state.inputs, changed, event.time);
+      }
       return;
     }
+    case 'lease_amended':
+      amended(state, body, event.time);
+      return;
     case 'lease_ended': {
       const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
       end(state, lease, body.endReason, event.time, body.lockDelayUntil, body.refusal);
@@ -124,6 +160,19 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       return;
     case 'key_bound':
       bind(state, body.binding);
+      return;
+    case 'rehearsal_begun':
+      for (const { pattern, window } of body.windows)
+        state.rehearsals.set(pattern, { pattern, last: state.rehearsals.get(pattern)?.last ?? null, window });
+      return;
+    case 'rehearsal_recorded':
+      state.rehearsals.set(body.pattern, { pattern: body.pattern, last: body.rehearsal, window: null });
+      return;
+    case 'pattern_frozen':
+      state.freezes.set(body.freeze.pattern, body.freeze);
+      return;
+    case 'pattern_thawed':
+      state.freezes.delete(body.pattern);
       return;
     case 'resources_unmatched':
       for (const seen of body.counts) countUnmatched(state, seen.resource, seen.times, event.time);
@@ -200,12 +249,25 @@ export function insert(state: State, lease: Lease, queuedAt: number | null): voi
   const placed =
     lease.waiting !== null && queuedAt !== null ? { ...lease, waiting: { ...lease.waiting, queuedAt } } : lease;
   state.leases.set(placed.leaseId, placed);
+  if (placed.delegatedFrom !== '') addPart(state, placed);
   if (placed.state !== 'ended') state.leasesOfRun.add(placed.runId, holderOf(placed));
   if (placed.state === 'waiting') state.waitingLeases += 1;
   else if (placed.state === 'active') state.activeLeases += 1;
   else state.delayedLeases += 1;
   if (placed.state !== 'ended') use(state, principalOf(state, placed), 0, 1);
   addLocks(state, placed);
+  if (placed.state === 'active') noteReads(state.inputs, placed);
+}
+
+function addPart(state: State, { delegatedFrom, leaseId }: Lease): void {
+  const parts = state.delegations.get(delegatedFrom) ?? [];
+  if (!parts.includes(leaseId)) state.delegations.set(delegatedFrom, [...parts, leaseId]);
+}
+
+function removePart(state: State, { delegatedFrom, leaseId }: Lease): void {
+  const parts = state.delegations.get(delegatedFrom)?.filter((id) => id !== leaseId) ?? [];
+  if (parts.length > 0) state.delegations.set(delegatedFrom, parts);
+  else state.delegations.delete(delegatedFrom);
 }
 
 function grant(state: State, lease: Lease, fingerprint: string | null, time: Micros): void {
@@ -216,6 +278,7 @@ function grant(state: State, lease: Lease, fingerprint: string | null, time: Mic
     use(state, principalOf(state, waiting), 0, -1);
   }
   insert(state, lease, null);
+  noteWrites(state.inputs, lease, time);
   if (fingerprint !== null) bindAcquire(state, lease, fingerprint, time);
 }
 
@@ -223,6 +286,27 @@ function renew(state: State, renewed: Renewed): void {
   const lease = must(state.leases.get(renewed.leaseId), 'lease', renewed.leaseId);
   const { ttl, expiresAt, progressMarker, progressAt } = renewed;
   state.leases.set(lease.leaseId, { ...lease, ttl, expiresAt, progressMarker, progressAt, claimBy: null });
+}
+
+function amended(state: State, body: LeaseAmended, time: Micros): void {
+  const { cause, generation, entries, ruleLocks, times, left, binding } = body;
+  const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
+  removeLocks(state, lease);
+  const changed: Lease = { ...lease, ...times, generation, entries, ruleLocks };
+  state.leases.set(lease.leaseId, cause === 'amended' ? { ...changed, claimBy: null } : changed);
+  addLocks(state, changed);
+  changeReads(state.inputs, lease, changed);
+  noteWrites(state.inputs, changed, time);
+  if (left !== null) insert(state, leftOver(lease, left, time), null);
+  if (binding !== null) bind(state, binding);
+}
+
+/** What a lease has given up and is kept from others: a lease that ended, and that nobody ever held by its own id. */
+function leftOver(lease: Lease, left: NonNullable<LeaseAmended['left']>, endedAt: Micros): Lease {
+  const { leaseId, entries, ruleLocks, until } = left;
+  const lockDelay = { until, over: false };
+  const end = { state: 'ended', endReason: 'released', endedAt, claimBy: null, lockDelay } as const;
+  return { ...lease, ...end, leaseId, entries, ruleLocks };
 }
 
 function end(
@@ -235,10 +319,13 @@ function end(
 ): void {
   if (lease.state === 'ended') return;
   removeLocks(state, lease);
+  if (lease.delegatedFrom !== '') removePart(state, lease);
   state.leasesOfRun.remove(lease.runId, lease.leaseId);
+  if (lease.state === 'active') forgetReads(state.inputs, lease);
   if (lease.state === 'waiting') state.waitingLeases -= 1;
   else state.activeLeases -= 1;
   use(state, principalOf(state, lease), 0, -1);
+  for (const admission of openWritesUnder(state, lease)) doubt(state, admission, endedAt);
   const lockDelay = delayedUntil === null ? null : { until: delayedUntil, over: false };
   const ended: Lease = { ...lease, state: 'ended', endReason, endedAt, endRefusal, claimBy: null, lockDelay };
   if (lockDelay === null) state.leases.set(lease.leaseId, ended);
@@ -248,8 +335,67 @@ function end(
 function endLockDelay(state: State, lease: Lease): void {
   if (lease.lockDelay === null || !underLockDelay(lease)) return;
   removeLocks(state, lease);
+  if (lease.delegatedFrom !== '') removePart(state, lease);
   state.delayedLeases -= 1;
   state.leases.set(lease.leaseId, { ...lease, lockDelay: { ...lease.lockDelay, over: true } });
+}
+
+/** Puts an open write into the state; also used when projections are loaded, after the map. */
+export function insertAdmission(state: State, admission: Admission): void {
+  state.admissions.set(admission.admissionId, admission);
+  state.openWrites += 1;
+  const others = state.openWritesOf.get(admission.runId) ?? [];
+  state.openWritesOf.set(admission.runId, [...others, admission.admissionId]);
+  if (!isInDoubt(admission)) return;
+  state.inDoubt += 1;
+  addDoubt(state, admission);
+}
+
+function doubt(state: State, admission: Admission, inDoubtSince: Micros): void {
+  const doubted = { ...admission, inDoubtSince };
+  state.admissions.set(admission.admissionId, doubted);
+  state.inDoubt += 1;
+  addDoubt(state, doubted);
+}
+
+function reported(state: State, write: ReportedWrite, at: Micros, by: string): void {
+  const { admissionId, result, newVersion } = write;
+  if (admissionId === '' || write.contradicts) return;
+  const admission = must(state.admissions.get(admissionId), 'admission', admissionId);
+  if (result === 'unknown') state.admissions.set(admissionId, { ...admission, unsure: true });
+  else close(state, admission, { result, at, by, settled: false, newVersion });
+}
+
+/** What became of it is known: it keeps nothing from anybody. */
+function close(state: State, admission: Admission, outcome: KnownOutcome): void {
+  const { admissionId, runId } = admission;
+  if (isInDoubt(admission)) {
+    removeDoubt(state, admission);
+    state.inDoubt -= 1;
+  }
+  state.openWrites -= 1;
+  const others = state.openWritesOf.get(runId)?.filter((id) => id !== admissionId) ?? [];
+  if (others.length > 0) state.openWritesOf.set(runId, others);
+  else state.openWritesOf.delete(runId);
+  state.admissions.set(admissionId, { ...admission, outcome });
+}
+
+function addDoubt(state: State, admission: Admission): void {
+  const holder = { leaseId: admission.admissionId, runId: admission.runId, order: 0 };
+  for (const { key, mode } of locksOfDoubt(state.map, admission)) state.doubted[mode].add(key, holder);
+}
+
+function removeDoubt(state: State, admission: Admission): void {
+  for (const { key, mode } of locksOfDoubt(state.map, admission))
+    state.doubted[mode].remove(key, admission.admissionId);
+}
+
+/** What a write in doubt keeps from others is what the map says now. */
+function changeMap(state: State, map: ConflictMap): void {
+  const doubts = state.inDoubt === 0 ? [] : [...state.admissions.values()].filter(isInDoubt);
+  for (const admission of doubts) removeDoubt(state, admission);
+  state.map = map;
+  for (const admission of doubts) addDoubt(state, admission);
 }
 
 /** What is dead by itself makes room, so that there are never more than can matter. */
@@ -268,7 +414,8 @@ function endEverything(state: State, time: Micros, localKindsFrom: Micros | null
     end(state, lease, 'database_changed', time, delayedUntil);
   }
   for (const run of [...state.runs.values()]) {
-    if (hasEnded(run)) continue;
+    // One that is stopping was stopped, and does not come back.
+    if (isOver(run)) continue;
     state.runs.set(run.runId, {
       ...run,
       state: 'blocked',

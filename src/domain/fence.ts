@@ -47,6 +47,15 @@ export type CredentialFault =
   | 'credential_revoked'
   | 'no_write_authority';
 
+/** What of a lease lets a write in. */
+export interface WriteHold {
+  readonly token: Micros;
+  /** A leased write, not an optimistic one. */
+  readonly exclusive: boolean;
+  /** An explicit lease (W4): held alone, and asked for by this resource's name; neither implied nor by a wider scope. */
+  readonly explicit: boolean;
+}
+
 export interface WriteVerdict {
   readonly allowed: boolean;
   readonly reason: FenceReason;
@@ -54,6 +63,8 @@ export interface WriteVerdict {
   readonly message: string;
   /** The kind is in `observe` mode: `reason` is what `enforce` would have answered (C14). */
   readonly observedOnly: boolean;
+  /** What the target's guard compares; null unless the reason is `ok`: a refused caller learns no token. */
+  readonly hold: WriteHold | null;
 }
 
 export interface FenceVerdict {
@@ -61,4 +72,6 @@ export interface FenceVerdict {
   readonly results: readonly WriteVerdict[];
   /** What is left of the lease; null when denied, or when only an `observe` kind allowed it on a lease that is over. */
   readonly validFor: Micros | null;
+  /** What the target's guard keeps beside its mark (C1b); null when `validFor` is. */
+  readonly holder: { readonly runId: string; readonly leaseId: string; readonly expiresAt: Micros } | null;
 }

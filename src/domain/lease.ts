@@ -25,6 +25,8 @@ export type EndReason =
 export interface LeaseEntry extends ExpandedEntry {
   /** 0 for reads, which fence nothing, and while the lease waits. */
   readonly token: number;
+  /** A child run holds what the entry covers, or some of it: no check allows it until that has come back. */
+  readonly suspended: boolean;
   /** `observe` only: the refusal that `enforce` would have given; the entry then takes no lock. */
   readonly observedRefusal: string | null;
 }
@@ -33,8 +35,25 @@ export interface LeaseEntry extends ExpandedEntry {
  * An entry of a lease. Written out, because records that stay in memory are to have one shape: fields added to a spread
  * (`{ ...entry, token }`) make V8 give every single object a hidden class of its own, three times as large as the object.
  */
-export function leaseEntry(entry: ExpandedEntry, token: number, observedRefusal: string | null): LeaseEntry {
-  const { resource, access, scope, actions, exclusive, impliedBy, mode, validation, resolver, observedVersion } = entry;
+export function leaseEntry(
+  entry: ExpandedEntry,
+  token: number,
+  observedRefusal: string | null,
+  suspended = false,
+): LeaseEntry {
+  const {
+    resource,
+    access,
+    scope,
+    actions,
+    exclusive,
+    impliedBy,
+    mode,
+    validation,
+    maxViewAge,
+    resolver,
+    observedVersion,
+  } = entry;
   return {
     resource,
     access,
@@ -44,24 +63,34 @@ export function leaseEntry(entry: ExpandedEntry, token: number, observedRefusal:
     impliedBy,
     mode,
     validation,
+    maxViewAge,
     resolver,
     observedVersion,
     token,
+    suspended,
     observedRefusal,
   };
 }
 
-/** What an early end of a lease with entries of local kinds leaves behind: their locks, kept from other runs. */
+/** What an early end of a lease with entries of view and local kinds leaves behind: their locks, kept from other runs. */
 export interface LockDelay {
-  /** From this database time on nobody accepts a credential of the lease. */
+  /** From this database time on no view allows anything by the lease, and nobody accepts a credential of it. */
   readonly until: Micros;
   /** True: its end is in the log, and the locks are gone. */
   readonly over: boolean;
 }
 
+/** How an operator's take-over came by a lease (C12). */
+export interface TakeOver {
+  /** Leases that it ended. */
+  readonly ended: readonly string[];
+  /** It was granted whatever lock delays and writes in doubt stood against it. */
+  readonly acceptsOverlap: boolean;
+}
+
 /** A place in the queue: what a lease is before it is granted. */
 export interface Waiting {
-  /** Revision of the event that queued it: the order of the queue (P9). */
+  /** Revision of the event that queued it: the order of the queue (P9). Of a take-over it is negative: it stands before all others. */
   readonly queuedAt: number;
   readonly waitsUntil: Micros;
   /** Any replica withdraws it after this (design: waiting). */
@@ -77,6 +106,8 @@ export interface Lease {
   readonly leaseId: string;
   readonly runId: string;
   readonly idempotencyKey: string;
+  /** The lease of its parent run that it holds, or asks for, a part of. Empty: of none. */
+  readonly delegatedFrom: string;
   readonly state: LeaseState;
   readonly generation: number;
   /** While waiting: as asked for, to decide again at the grant. Null once granted. */
@@ -106,6 +137,16 @@ export interface Lease {
   readonly endRefusal: EndRefusal | null;
   /** Null: none was needed. */
   readonly lockDelay: LockDelay | null;
+  /** Null: it was acquired. */
+  readonly takeOver: TakeOver | null;
+}
+
+/** Take-overs stand before all who were queued by an acquire, among themselves first come first. */
+const BEFORE_ALL = 2 ** 52;
+
+/** The place in the queue of what an event of this revision queues. */
+export function placeAt(revision: number, { takeOver }: Pick<Lease, 'takeOver'>): number {
+  return takeOver === null ? revision : revision - BEFORE_ALL;
 }
 
 /** Whether the lease has ended and some of its locks are still kept from other runs. */
@@ -118,9 +159,14 @@ export function holdsLocks(lease: Lease): boolean {
   return lease.state === 'active' || underLockDelay(lease);
 }
 
-/** Whether an entry's locks outlive an early end of its lease: a target may accept what was vouched for before. */
+/** Whether an entry's locks outlive an early end of its lease: a target may accept what it knew, or was vouched for, before. */
 export function staysLocked(entry: LeaseEntry): boolean {
-  return entry.validation === 'local' && entry.access !== 'read' && entry.observedRefusal === null;
+  return entry.validation !== 'introspect' && entry.access !== 'read' && entry.observedRefusal === null;
+}
+
+/** What a lease gave up with this generation, and is kept from other runs: a lease of its own that has ended. */
+export function leftOverId(leaseId: string, generation: number): string {
+  return `${leaseId}.${generation}`;
 }
 
 /** From when on the end of an ended lease is in force everywhere (P3); 0 while it lives. */
@@ -147,7 +193,7 @@ export function isLive(lease: Lease, now: Micros): boolean {
 
 /**
  * Whether nothing that a lease holds is kept from others any more, though its end may not be written yet. The end of an
- * unclaimed one comes before its expiry: its locks of local kinds go under delay.
+ * unclaimed one comes before its expiry: its locks of view and local kinds go under delay.
  */
 export function isFreeByTime(lease: Lease, now: Micros): boolean {
   if (!isPast(lease, now)) return false;

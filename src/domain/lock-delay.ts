@@ -25,9 +25,17 @@ export const CREDENTIAL_BOUNDS: CredentialBounds = {
  */
 export const WRITTEN_WITHIN: Micros = 2 * SECOND;
 
-/** When nothing that was vouched for before an end is accepted any more, whatever the lease's expiry was. */
+/** When nothing that was vouched for before an end is accepted any more, whatever the lease's expiry and kinds were. */
 export function credentialsDeadBy(endedAt: Micros, bounds: CredentialBounds): Micros {
   return endedAt + WRITTEN_WITHIN + bounds.credentialLife + bounds.credentialTolerance + bounds.maxClockSkew;
+}
+
+/**
+ * When no view that has not heard of the end decides any more: the state that it last proved is older than the end's
+ * event, and so, by its own clock, more than its greatest age ago.
+ */
+function viewsDeadBy(endedAt: Micros, maxViewAge: Micros, { maxClockSkew }: CredentialBounds): Micros {
+  return endedAt + WRITTEN_WITHIN + maxViewAge + maxClockSkew;
 }
 
 /** What a lock delay depends on. */
@@ -38,15 +46,25 @@ export interface Delayable {
 }
 
 /**
- * Until when what a lease holds of local kinds is kept from other runs if the lease ends at this time; null: no delay
- * is needed. Assumes the worst: that a credential was issued at the last moment. No credential is accepted past the
- * lease's own expiry, since each ends earlier by tolerance and skew (P3, P10).
+ * Until when what a lease holds of view and local kinds is kept from other runs if the lease ends at this time; null: no
+ * delay is needed. Assumes the worst: that a view was proved, or a credential issued, at the last moment. Nothing is
+ * accepted past the lease's own expiry, since each credential ends earlier by tolerance and skew, and a view takes the
+ * database clock to be as late as it can be (P3, P10).
  */
 export function lockDelayUntil(lease: Delayable, endedAt: Micros, bounds: CredentialBounds): Micros | null {
-  return keptUntil(lease, endedAt, credentialsDeadBy(endedAt, bounds));
+  let deadBy = 0;
+  for (const entry of lease.entries)
+    if (staysLocked(entry)) deadBy = Math.max(deadBy, believedUntil(entry, endedAt, bounds));
+  return keptUntil(lease, endedAt, deadBy);
 }
 
-/** The same, when it is known by when all that was vouched for is dead. */
+/** An entry of several kinds is as late as the latest of them. */
+function believedUntil({ validation, maxViewAge }: LeaseEntry, endedAt: Micros, bounds: CredentialBounds): Micros {
+  const byViews = viewsDeadBy(endedAt, maxViewAge, bounds);
+  return validation === 'local' ? Math.max(byViews, credentialsDeadBy(endedAt, bounds)) : byViews;
+}
+
+/** The same, when it is known by when all that was known or vouched for is dead. */
 export function keptUntil(lease: Delayable, endedAt: Micros, deadBy: Micros): Micros | null {
   if (lease.state !== 'active' || lease.expiresAt === null || lease.expiresAt <= endedAt) return null;
   return lease.entries.some(staysLocked) ? Math.min(lease.expiresAt, deadBy) : null;

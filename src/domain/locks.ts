@@ -1,5 +1,5 @@
 import type { Access, ExpandedEntry, RuleLock, Scope } from './entry.js';
-import type { Mode } from './modes.js';
+import { INCOMPATIBLE, type Mode } from './modes.js';
 
 /** One key in one mode, and the entry it comes from. */
 export interface Lock {
@@ -11,19 +11,23 @@ export interface Lock {
   readonly rule: string;
 }
 
-/** Every resource has two keys: its leaf, which stands for itself, and its node, for all below it. */
-export const leafKey = (resource: string): string => `=${resource}`;
-export const nodeKey = (resource: string): string => `/${resource}`;
 /**
- * Synthetic keys of `conflicts` rules share no first character with those of resources. A rule is known by its two
- * patterns, as its place among the rules changes with the map while leases keep their locks. No pattern has a line feed.
+ * Every resource has two keys: its leaf, which stands for itself, and its node, for all below it. No resource ends with a
+ * slash. The leaf is the very text that the entry has, and the node of an ancestor a part of it, since with 100,000 live
+ * leases most of the memory is keys.
+ */
+export const leafKey = (resource: string): string => resource;
+export const nodeKey = (resource: string): string => `${resource}/`;
+/**
+ * Synthetic keys of `conflicts` rules have line feeds, which no resource has. A rule is known by its two patterns, as its
+ * place among the rules changes with the map while leases keep their locks. No pattern has a line feed.
  */
 export const ruleKey = (between: readonly [string, string], captures: string): string =>
   `!${between[0]}\n${between[1]}\n${captures}`;
 
 /** What a key names, for people: the resource, or the rule's key as it is. */
 export function keySubject(key: string): string {
-  return key.startsWith('!') ? key : key.slice(1);
+  return key.endsWith('/') && !key.includes('\n') ? key.slice(0, -1) : key;
 }
 
 const INTENT: Readonly<Record<'S' | 'X' | 'O', Mode>> = { S: 'IS', X: 'IX', O: 'IO' };
@@ -33,6 +37,19 @@ export function ownMode(access: Access, exclusive: boolean): 'S' | 'X' | 'O' | n
   if (access === 'read') return null;
   if (access === 'stable_read') return 'S';
   return exclusive ? 'X' : 'O';
+}
+
+/**
+ * Whether whoever may stand beside the one may stand beside the other. What gives less does not always: optimistic writers
+ * stand side by side, and a stable read keeps them away.
+ */
+export function keepsNoMoreAway(
+  inner: Pick<ExpandedEntry, 'access' | 'exclusive'>,
+  outer: Pick<ExpandedEntry, 'access' | 'exclusive'>,
+): boolean {
+  const [mine, theirs] = [ownMode(inner.access, inner.exclusive), ownMode(outer.access, outer.exclusive)];
+  if (mine === null) return true;
+  return theirs !== null && INCOMPATIBLE[mine].every((mode) => INCOMPATIBLE[theirs].includes(mode));
 }
 
 /** A bit for each mode, to note which of them are taken on a key. */
@@ -52,7 +69,7 @@ export function* resourceLocks(
   yield { key: leafKey(resource), mode };
   if (scope === 'subtree') yield { key: nodeKey(resource), mode };
   for (let slash = resource.lastIndexOf('/'); slash > 0; slash = resource.lastIndexOf('/', slash - 1)) {
-    yield { key: nodeKey(resource.slice(0, slash)), mode: INTENT[mode] };
+    yield { key: resource.slice(0, slash + 1), mode: INTENT[mode] };
   }
 }
 

@@ -1,3 +1,4 @@
+import { isPartOf } from './delegation.js';
 import { locksOfLease } from './held-locks.js';
 import { endsAt, isLive, type Lease, type LeaseEntry, underLockDelay } from './lease.js';
 import { keySubject, type Lock } from './locks.js';
@@ -20,29 +21,44 @@ export interface Asker {
   readonly runId: string;
   readonly order: number;
   readonly leaseId: string;
+  /** The lease that a part is asked of; absent: what is known of `leaseId`. */
+  readonly delegatedFrom?: string;
 }
 
 /** How many obstacles a refusal names; who stands in the way is found in no particular order. */
 export const MAX_BLOCKERS = 16;
 
-/** Leases of other runs that hold an incompatible lock, live, expired and under lock delay, each once. */
+/**
+ * Leases of other runs that hold an incompatible lock, live, expired and under lock delay, each once. A lease and what
+ * holds a part of it are in nobody's way to each other (P1, delegation).
+ */
 export function* holdersInTheWay(state: State, locks: readonly Lock[], asker: Asker): Iterable<Obstacle> {
   const seen = new Set<string>();
+  const delegatedFrom = partAskedOf(state, asker);
   for (const lock of locks) {
     for (const theirMode of INCOMPATIBLE[lock.mode]) {
       for (const holder of state.held[theirMode].holders(lock.key)) {
         if (holder.runId === asker.runId || seen.has(holder.leaseId)) continue;
         seen.add(holder.leaseId);
         const lease = state.leases.get(holder.leaseId);
-        if (lease !== undefined) yield { lease, lock, theirMode };
+        if (lease === undefined || isPartOf(state, lease, asker.leaseId)) continue;
+        if (!isPartOf(state, { delegatedFrom }, lease.leaseId)) yield { lease, lock, theirMode };
       }
     }
   }
 }
 
-/** Waiting requests of other runs that stand ahead in the queue and ask for an incompatible lock, each once. */
+/** The lease that a part is asked of; empty: none is. */
+function partAskedOf(state: State, { delegatedFrom, leaseId }: Asker): string {
+  return delegatedFrom ?? state.leases.get(leaseId)?.delegatedFrom ?? '';
+}
+
+/**
+ * Waiting requests of other runs that stand ahead in the queue and ask for an incompatible lock, each once. None for what
+ * asks for a part of a lease: the whole keeps them waiting as it is.
+ */
 export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
-  if (state.waitingLeases === 0) return;
+  if (state.waitingLeases === 0 || partAskedOf(state, asker) !== '') return;
   const seen = new Set<string>();
   for (const lock of locks) {
     for (const theirMode of INCOMPATIBLE[lock.mode]) {
@@ -92,6 +108,7 @@ export function blockerOf(
     scope: theirs?.scope ?? 'exact',
     expiresAt: lease.state === 'active' ? endsAt(lease) : null,
     lockDelayUntil: underLockDelay(lease) ? endsAt(lease) : null,
+    inDoubtSince: null,
     waiting: lease.state === 'waiting',
     rule,
     resolver: theirs?.resolver ?? '',

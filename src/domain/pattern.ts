@@ -137,13 +137,25 @@ export function substitute(
   return { kind: 'exact', resource: done.join('/') };
 }
 
+/** What a pattern stands for: what it matches, and when told everything below that. */
+export interface Region {
+  readonly segments: readonly PatternSegment[];
+  readonly below: boolean;
+}
+
 /** Whether some resource matches both. (Only the bound on a resource's bytes is not looked at.) */
 export function patternsOverlap(a: Pattern, b: Pattern): boolean {
+  return regionsOverlap({ segments: a.segments, below: false }, { segments: b.segments, below: false });
+}
+
+/** Whether some resource is in both. (Only the bounds on a resource are not looked at.) */
+export function regionsOverlap(a: Region, b: Region): boolean {
   const depth = Math.max(a.segments.length, b.segments.length);
   for (let index = 0; index < depth; index += 1) {
     const one = a.segments[index];
     const other = b.segments[index];
-    if (one === undefined || other === undefined) return false;
+    if (one === undefined) return a.below;
+    if (other === undefined) return b.below;
     if (one.kind === 'rest' || other.kind === 'rest') return true;
     if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text) return false;
   }

@@ -1,4 +1,6 @@
 import { startOf } from './conflict-map/index.js';
+import { isPartOf } from './delegation.js';
+import { frozenAmong } from './freeze.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
 import { isLive, isPast, type Lease } from './lease.js';
@@ -19,8 +21,6 @@ interface Walk {
   readonly passed: Holder[];
 }
 
-const NOBODY = (): boolean => false;
-
 /**
  * The queue as one step of a decision sees it: in order, each key read once however many requests are
  * looked at, and who waits for whom. Requests may leave it meanwhile; a step in which any join needs
@@ -31,9 +31,15 @@ export class Queue {
   private searchedAt = -1;
   private readonly waitingFor = new Map<string, ReadonlyMap<string, string>>();
   private readonly waitedFor = new Map<string, ReadonlySet<string>>();
+  /** Waiting requests, whether they are frozen: a step that freezes or thaws something needs another queue. */
+  private readonly frozen = new Map<string, boolean>();
   private readonly waitingHeld = new Map<string, ReadonlySet<string>>();
 
-  constructor(private readonly view: { readonly state: State; readonly now: Micros }) {}
+  /** With `showsAll` those ahead are told also where everybody passes them. */
+  constructor(
+    private readonly view: { readonly state: State; readonly now: Micros },
+    private readonly showsAll = false,
+  ) {}
 
   /** The requests for a key before a place in the queue, in order. */
   *ahead(mode: Mode, key: string, place: number): Iterable<Holder> {
@@ -43,7 +49,7 @@ export class Queue {
     for (let at = line.first; at < requests.length; at += 1) {
       const request = requests[at] as Holder;
       if (request.order >= place) return;
-      if (this.waits(request) && this.counts(request.leaseId)) yield request;
+      if (this.waits(request) && (this.showsAll || this.counts(request.leaseId))) yield request;
     }
   }
 
@@ -65,7 +71,8 @@ export class Queue {
       for (const lease of this.liveLeases(runId)) {
         if (lease.state === 'waiting' && !this.counts(lease.leaseId)) continue;
         const place = lease.waiting?.queuedAt ?? Number.NEGATIVE_INFINITY;
-        const unless = lease.state === 'waiting' ? passes : NOBODY;
+        const isPart = (request: Holder): boolean => this.isPartOf(request, lease);
+        const unless = lease.state === 'waiting' ? (request: Holder) => isPart(request) || passes(request) : isPart;
         for (const line of this.linesMeeting(lease)) {
           for (const request of this.notYetMet(line, walks, 'behind', place, unless)) {
             if (!isNews(request)) continue;
@@ -102,14 +109,15 @@ export class Queue {
           for (const theirMode of INCOMPATIBLE[mode]) {
             const place = lease.waiting?.queuedAt ?? 0;
             const line = this.line(theirMode, key);
-            for (const request of this.notYetMet(line, walks, 'ahead', place, passes))
+            const isPart = lease.delegatedFrom !== '';
+            for (const request of isPart ? [] : this.notYetMet(line, walks, 'ahead', place, passes))
               if (this.counts(request.leaseId)) reach(request.runId);
-            if (heldMet.has(theirMode + key)) continue;
-            heldMet.add(theirMode + key);
+            if (!isPart && heldMet.has(theirMode + key)) continue;
+            if (!isPart) heldMet.add(theirMode + key);
             for (const holder of state.held[theirMode].holders(key)) {
               const held = state.leases.get(holder.leaseId);
               // What is under lock delay waits for time alone, and no run can end it.
-              if (held !== undefined && isLive(held, now)) reach(holder.runId);
+              if (held !== undefined && isLive(held, now) && !isPartOf(state, lease, held.leaseId)) reach(holder.runId);
             }
           }
         }
@@ -134,8 +142,9 @@ export class Queue {
     for (const runId of reached) {
       for (const lease of this.liveLeases(runId)) {
         if (lease.state === 'waiting') continue;
+        const isPart = (request: Holder): boolean => this.isPartOf(request, lease);
         for (const line of this.linesMeeting(lease)) {
-          for (const request of this.notYetMet(line, walks, 'behind', Number.NEGATIVE_INFINITY, NOBODY)) {
+          for (const request of this.notYetMet(line, walks, 'behind', Number.NEGATIVE_INFINITY, isPart)) {
             if (request.runId === target || found.has(request.runId)) continue;
             found.add(request.runId);
             reached.push(request.runId);
@@ -144,6 +153,13 @@ export class Queue {
       }
     }
     return found;
+  }
+
+  /** A request for a part of a lease does not wait for it: it is met again on the way from another one. */
+  private isPartOf(request: Holder, lease: Lease): boolean {
+    const { state } = this.view;
+    const waiting = state.delegations.size === 0 ? undefined : state.leases.get(request.leaseId);
+    return waiting !== undefined && isPartOf(state, waiting, lease.leaseId);
   }
 
   private *liveLeases(runId: string): Iterable<Lease> {
@@ -197,11 +213,22 @@ export class Queue {
     return line;
   }
 
-  /** Until its resource set may be had, a request keeps its place, and everybody passes it. */
+  /** Until its resource set may be had, or while it is frozen, a request keeps its place, and everybody passes it. */
   private counts(leaseId: string): boolean {
     const { state, now } = this.view;
     const lease = state.leases.get(leaseId);
-    return lease === undefined || startOf(state.map, lease.request) <= now;
+    return lease === undefined || (startOf(state.map, lease.request) <= now && !this.isFrozen(lease));
+  }
+
+  private isFrozen({ leaseId, entries }: Lease): boolean {
+    const { freezes } = this.view.state;
+    if (freezes.size === 0) return false;
+    let isFrozen = this.frozen.get(leaseId);
+    if (isFrozen === undefined) {
+      isFrozen = frozenAmong(freezes, entries) !== null;
+      this.frozen.set(leaseId, isFrozen);
+    }
+    return isFrozen;
   }
 
   private waits(request: Holder): boolean {

@@ -1,4 +1,5 @@
 import type { Access, RequestedEntry, Scope } from './entry.js';
+import type { Freeze } from './freeze.js';
 import type { Micros } from './time.js';
 
 /** Why a request was refused: an expected outcome, never a fault. Stable codes. */
@@ -23,7 +24,9 @@ export type RefusalKind =
   | 'no_progress'
   | 'too_short'
   | 'audience_not_allowed'
-  | 'credentials_revoked';
+  | 'credentials_revoked'
+  | 'rehearsal_required'
+  | 'frozen';
 
 /** Something that stands in the way; who may see the run behind it is decided by the service. */
 export interface Blocker {
@@ -35,8 +38,10 @@ export interface Blocker {
   readonly scope: Scope;
   /** Null for a waiting request, and for a lease that has ended. */
   readonly expiresAt: Micros | null;
-  /** The lease has ended, and what it held of local kinds is kept from others until then; null: it is not so. */
+  /** The lease has ended, and what it held of view and local kinds is kept from others until then; null: it is not so. */
   readonly lockDelayUntil: Micros | null;
+  /** Since when nobody knows what became of a write to it that was let in; null: it is not so. */
+  readonly inDoubtSince: Micros | null;
   readonly waiting: boolean;
   /** The rule by which the two meet; empty when both named the resource. */
   readonly rule: string;
@@ -62,10 +67,15 @@ export interface Refusal {
   readonly resolution: Resolution;
   /** Deadlock only: the runs of the cycle, in order. */
   readonly cycle: readonly string[];
+  /** What an operator has frozen of what was asked for; who and why is decided by the service. */
+  readonly freezes: readonly Freeze[];
 }
 
 /** What is kept of the refusal that ended a waiting request; who stood in its way then has moved on. */
-export type EndRefusal = Pick<Refusal, 'kind' | 'message' | 'resource' | 'resolution'>;
+export type EndRefusal = Pick<Refusal, 'kind' | 'message' | 'resource' | 'resolution'> & {
+  /** Deadlock only. */
+  readonly cycle?: readonly string[];
+};
 
 /** Makes a refusal; what is not given is empty. */
 export function refuse(
@@ -82,6 +92,7 @@ export function refuse(
     grantable: [],
     retryAfter: null,
     cycle: [],
+    freezes: [],
     ...more,
     resolution,
   };

@@ -11,6 +11,9 @@ export type RunState =
   | 'failed'
   | 'expired';
 
+/** States that a run never leaves. */
+export type EndedRunState = 'stopped' | 'finished' | 'failed' | 'expired';
+
 /** Why a run is blocked; only an operator lifts `database_changed` (design: fail-over and restore). */
 export type BlockCause = 'reported' | 'database_changed';
 
@@ -21,6 +24,8 @@ export interface Run {
   readonly state: RunState;
   readonly stateReason: string;
   readonly blockCause: BlockCause | null;
+  /** While it is stopping: the state it comes to once every outcome is known (R4). Null otherwise. */
+  readonly endsAs: EndedRunState | null;
   readonly purpose: string;
   readonly goalRevision: string;
   /** On whose behalf (I2); empty: nobody is named. */
@@ -41,10 +46,19 @@ export interface Run {
   readonly endedAt: Micros | null;
 }
 
-/** States that a run never leaves. */
-export const ENDED_RUN_STATES: ReadonlySet<string> = new Set<RunState>(['stopped', 'finished', 'failed', 'expired']);
+export const ENDED_RUN_STATES: ReadonlySet<string> = new Set<EndedRunState>([
+  'stopped',
+  'finished',
+  'failed',
+  'expired',
+]);
 
 /** Whether the run is over for good: it can never acquire again (P6). */
 export function hasEnded(run: Run): boolean {
   return ENDED_RUN_STATES.has(run.state);
+}
+
+/** Whether its authority has ended for good, also where outcomes are open. */
+export function isOver(run: Run): boolean {
+  return run.state === 'stopping' || hasEnded(run);
 }

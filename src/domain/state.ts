@@ -1,10 +1,14 @@
+import type { Admission } from './admission.js';
 import { type ConflictMap, EMPTY_CONFLICT_MAP } from './conflict-map/index.js';
 import type { Revocation } from './credential.js';
 import type { DatabaseIdentity } from './event.js';
+import type { Freeze } from './freeze.js';
 import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-index.js';
+import { emptyInputs, type Inputs, overlayInputs } from './inputs.js';
 import type { KeyBinding } from './key-binding.js';
 import { type Lease, underLockDelay } from './lease.js';
 import { baseLockTable, type LockTable, overlayLockTable } from './lock-table.js';
+import type { KindRehearsal } from './rehearsal.js';
 import type { Run } from './run.js';
 import { BaseTable, OverlayTable, type Table } from './table.js';
 import type { Micros } from './time.js';
@@ -42,7 +46,11 @@ export interface State {
   waitingLeases: number;
   /** Ended leases of which some locks are still kept from other runs. */
   delayedLeases: number;
-  /** After lost history nobody is granted anything of a local kind before this; null: there is no such time. */
+  /** Tracked writes whose outcome is not known. */
+  openWrites: number;
+  /** Those of them whose lease has ended: nobody is granted what they were let in for. */
+  inDoubt: number;
+  /** After lost history nobody is granted anything of a view or local kind before this; null: there is no such time. */
   localKindsFrom: Micros | null;
   readonly runs: Table<Run>;
   readonly leases: Table<Lease>;
@@ -50,6 +58,16 @@ export interface State {
   readonly unmatched: Table<Unmatched>;
   /** By subject; one that does not matter any more may still be there. */
   readonly revocations: Table<Revocation>;
+  /** Tracked writes that checks let in; those that are closed may still be there for a while. */
+  readonly admissions: Table<Admission>;
+  /** Ids of the open ones, by run. */
+  readonly openWritesOf: Table<readonly string[]>;
+  /** What writes in doubt keep from everybody; the holders are admissions. */
+  readonly doubted: LockTable;
+  /** By the kind's pattern; also of kinds that the map does not have any more. */
+  readonly rehearsals: Table<KindRehearsal>;
+  /** By pattern; one whose time has come may still be there. */
+  readonly freezes: Table<Freeze>;
   /** What active leases hold, and what is under lock delay. */
   readonly held: LockTable;
   /** What waiting requests ask for. */
@@ -60,6 +78,10 @@ export interface State {
   readonly usage: Table<Usage>;
   /** Ids of the child runs that have not ended, by parent. */
   readonly childrenOf: Table<readonly string[]>;
+  /** Ids of what holds a part of a lease, waits for it, or is under lock delay, by that lease. */
+  readonly delegations: Table<readonly string[]>;
+  /** What active leases read, and who was granted a write on it. */
+  readonly inputs: Inputs;
 }
 
 /** State with nothing in it: before revision 1. */
@@ -74,17 +96,26 @@ export function emptyState(namespace: string): State {
     activeLeases: 0,
     waitingLeases: 0,
     delayedLeases: 0,
+    openWrites: 0,
+    inDoubt: 0,
     localKindsFrom: null,
     runs: new BaseTable(),
     leases: new BaseTable(),
     keys: new BaseTable(),
     unmatched: new BaseTable(),
     revocations: new BaseTable(),
+    admissions: new BaseTable(),
+    openWritesOf: new BaseTable(),
+    doubted: baseLockTable(),
+    rehearsals: new BaseTable(),
+    freezes: new BaseTable(),
     held: baseLockTable(),
     queued: baseLockTable(),
     leasesOfRun: new BaseHolderIndex(),
     usage: new BaseTable(),
     childrenOf: new BaseTable(),
+    delegations: new BaseTable(),
+    inputs: emptyInputs(),
   };
 }
 
@@ -96,7 +127,12 @@ export interface Overlay extends State {
   readonly unmatched: OverlayTable<Unmatched>;
   readonly usage: OverlayTable<Usage>;
   readonly childrenOf: OverlayTable<readonly string[]>;
+  readonly delegations: OverlayTable<readonly string[]>;
   readonly revocations: OverlayTable<Revocation>;
+  readonly admissions: OverlayTable<Admission>;
+  readonly openWritesOf: OverlayTable<readonly string[]>;
+  readonly rehearsals: OverlayTable<KindRehearsal>;
+  readonly freezes: OverlayTable<Freeze>;
   commit(): void;
 }
 
@@ -107,11 +143,18 @@ export function overlay(base: State): Overlay {
   const keys = new OverlayTable(base.keys);
   const unmatched = new OverlayTable(base.unmatched);
   const revocations = new OverlayTable(base.revocations);
+  const admissions = new OverlayTable(base.admissions);
+  const openWritesOf = new OverlayTable(base.openWritesOf);
+  const doubted = overlayLockTable(base.doubted);
+  const rehearsals = new OverlayTable(base.rehearsals);
+  const freezes = new OverlayTable(base.freezes);
   const held = overlayLockTable(base.held);
   const queued = overlayLockTable(base.queued);
   const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
   const usage = new OverlayTable(base.usage);
   const childrenOf = new OverlayTable(base.childrenOf);
+  const delegations = new OverlayTable(base.delegations);
+  const inputs = overlayInputs(base.inputs);
   return {
     namespace: base.namespace,
     revision: base.revision,
@@ -122,18 +165,28 @@ export function overlay(base: State): Overlay {
     activeLeases: base.activeLeases,
     waitingLeases: base.waitingLeases,
     delayedLeases: base.delayedLeases,
+    openWrites: base.openWrites,
+    inDoubt: base.inDoubt,
     localKindsFrom: base.localKindsFrom,
     runs,
     leases,
     keys,
     unmatched,
     revocations,
+    admissions,
+    openWritesOf,
+    doubted,
+    rehearsals,
+    freezes,
     held,
     queued,
     leasesOfRun,
     usage,
     childrenOf,
+    delegations,
+    inputs,
     commit() {
+      inputs.commit();
       base.revision = this.revision;
       base.time = this.time;
       base.mapVersion = this.mapVersion;
@@ -142,9 +195,12 @@ export function overlay(base: State): Overlay {
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
       base.delayedLeases = this.delayedLeases;
+      base.openWrites = this.openWrites;
+      base.inDoubt = this.inDoubt;
       base.localKindsFrom = this.localKindsFrom;
-      for (const table of [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf]) table.commit();
-      for (const index of [...Object.values(held), ...Object.values(queued)]) index.commit();
+      const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf, admissions];
+      for (const table of [...tables, openWritesOf, rehearsals, freezes, delegations]) table.commit();
+      for (const index of [held, queued, doubted].flatMap((locks) => Object.values(locks))) index.commit();
     },
   };
 }
@@ -160,6 +216,18 @@ export function* liveLeasesOf(state: State, runId: string): Iterable<Lease> {
     const lease = state.leases.get(holder.leaseId);
     if (lease !== undefined) yield lease;
   }
+}
+
+/** The run's writes whose outcome is not known, the oldest first. */
+export function openWritesOf(state: State, runId: string): Admission[] {
+  if (state.openWrites === 0) return [];
+  return (state.openWritesOf.get(runId) ?? []).flatMap((id) => state.admissions.get(id) ?? []);
+}
+
+/** Those that were let in under one lease. */
+export function openWritesUnder(state: State, { runId, leaseId }: Pick<Lease, 'runId' | 'leaseId'>): Admission[] {
+  if (state.openWrites === 0) return [];
+  return openWritesOf(state, runId).filter((admission) => admission.leaseId === leaseId);
 }
 
 /** The run's descendants that have not ended, the deepest first. */

@@ -85,6 +85,13 @@ export class OverlayTable<V> implements Table<V> {
     return records;
   }
 
+  /** Ids of records of the base that this overlay deletes. */
+  deleted(): string[] {
+    return [...this.changes].flatMap(([id, change]) =>
+      change === DELETED && this.base.get(id) !== undefined ? [id] : [],
+    );
+  }
+
   /** Makes the changes in the base. */
   commit(): void {
     for (const [id, change] of this.changes) {

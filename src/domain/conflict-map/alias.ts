@@ -55,6 +55,11 @@ export function prefixOf(tokens: readonly AliasToken[]): string {
   return first?.kind === 'text' ? first.text : '';
 }
 
+/** Whether one text can begin with both. */
+export function prefixesMeet(a: string, b: string): boolean {
+  return a.startsWith(b) || b.startsWith(a);
+}
+
 function parseTokens(from: string): AliasToken[] | string {
   const parts = from.split(/(\{[^{}]*\})/).filter((part) => part !== '');
   if (parts.length === 0) return 'it is empty';

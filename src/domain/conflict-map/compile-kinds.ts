@@ -1,3 +1,4 @@
+import { VIEW_AGE } from '../entry.js';
 import type { CredentialBounds } from '../lock-delay.js';
 import { type Pattern, parsePattern } from '../pattern.js';
 import { PatternIndex } from '../pattern-index.js';
@@ -132,11 +133,14 @@ function merge(base: DocumentProfile, over: DocumentProfile): DocumentProfile {
 
 /** What can be said of a profile or kind without what it extends: each problem once, where it was written. */
 function checkOwn(own: DocumentProfile, path: string, resolvers: ReadonlySet<string>, problems: Problems): void {
-  const notYet = (key: string, what: string): void =>
-    problems.error('not_built_yet', childPath(path, key), `${what} is not built yet; leave it out.`);
-  if (own.validation === 'view') notYet('validation', '`validation: view`');
-  if (own.max_view_age !== undefined) notYet('max_view_age', '`max_view_age`');
-  if (own.require_rehearsal === true) notYet('require_rehearsal', '`require_rehearsal: true`');
+  checkRange(
+    own.max_view_age,
+    childPath(path, 'max_view_age'),
+    VIEW_AGE.least,
+    VIEW_AGE.most,
+    '100ms to 60s',
+    problems,
+  );
   for (const key of ['ttl', 'max_ttl'] as const)
     checkRange(own[key], childPath(path, key), MIN_TTL, MAX_TTL, '1s to 1h', problems);
   for (const key of ['max_hold', 'progress_window'] as const)
@@ -165,8 +169,8 @@ function checkAction(
   problems: Problems,
 ): void {
   const writes = (action.access ?? 'write') === 'write';
-  if (action.tracked === true)
-    problems.error('not_built_yet', childPath(path, 'tracked'), '`tracked: true` is not built yet; leave it out.');
+  if (action.tracked === true && !writes)
+    problems.error('tracked_read', childPath(path, 'tracked'), 'Only a write can be tracked: a read changes nothing.');
   if (action.approval !== undefined) {
     problems.warn(
       'approval_unavailable',
@@ -226,10 +230,23 @@ function compileKind(
     Object.entries(whole.actions ?? {}).map(([name, action]) => [name, compileAction(name, action)]),
   );
   const times = compileTimes(whole, path, problems);
-  // `view` has been reported as not built yet.
-  const validation = whole.validation === 'local' ? 'local' : 'introspect';
+  const validation = whole.validation ?? 'introspect';
   if (validation === 'local') checkCredentialTime(times.ttl, bounds, path, problems);
   const writeActions = [...actions.values()].filter((action) => action.access === 'write');
+  const tracked = writeActions.filter((action) => action.tracked).map((action) => action.name);
+  if (validation === 'local' && tracked.length > 0) {
+    problems.warn(
+      'tracked_unasked',
+      path,
+      `${listed(tracked)} is tracked only where a target asks: those of a local kind need not, and then nothing says which writes are open.`,
+    );
+  }
+  if (validation !== 'view' && raw.max_view_age !== undefined)
+    problems.warn(
+      'view_age_unused',
+      childPath(path, 'max_view_age'),
+      `It counts only with \`validation: view\`; targets of this kind are to learn of ends by \`${validation}\`.`,
+    );
   const leased = writeActions.filter((action) => action.exclusive).map((action) => action.name);
   if (leased.length > 0 && times.maxHold > DEFAULT_TIMES.maxHold) {
     problems.warn(
@@ -245,11 +262,13 @@ function compileKind(
     mode: whole.mode ?? 'enforce',
     ownerService: whole.owner_service ?? [],
     validation,
+    maxViewAge: validation === 'view' ? (whole.max_view_age ?? VIEW_AGE.usual) : 0,
     ...times,
     sandbox:
       raw.sandbox === undefined
         ? null
         : compileSandbox(raw.sandbox, parsed.pattern, childPath(path, 'sandbox'), problems),
+    requiresRehearsal: whole.require_rehearsal === true,
     actions,
     writeActions,
   };
@@ -264,6 +283,7 @@ function compileAction(name: string, action: DocumentAction): KindAction {
     changeClass: action.change_class ?? null,
     resolver: action.resolver ?? '',
     approval: action.approval ?? null,
+    tracked: access === 'write' && action.tracked === true,
   };
 }
 

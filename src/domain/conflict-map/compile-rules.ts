@@ -1,5 +1,5 @@
 import { type Pattern, parsePattern } from '../pattern.js';
-import { type Alias, aliasesOverlap, parseAlias, prefixOf, tokensOfTemplate } from './alias.js';
+import { type Alias, aliasesOverlap, parseAlias, prefixesMeet, prefixOf, tokensOfTemplate } from './alias.js';
 import { checkBound } from './compile-kinds.js';
 import { type ConflictMapDocument, childPath, type DocumentEntry } from './document.js';
 import type { ConflictRule, EntryTemplate, ImpliesRule, ResourceSet, Task } from './map.js';
@@ -114,8 +114,6 @@ function checkChain({ alias, path }: PlacedAlias, all: readonly PlacedAlias[], p
     `What ${quoted(alias.to.text)} makes can itself be read as the alias ${quoted(other.alias.from)}; aliases are applied once.`,
   );
 }
-
-const prefixesMeet = (a: string, b: string): boolean => a.startsWith(b) || b.startsWith(a);
 
 export function compileSets(
   document: ConflictMapDocument,

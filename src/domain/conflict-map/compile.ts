@@ -78,6 +78,7 @@ function build(document: ConflictMapDocument, problems: Problems, bounds: Creden
     unmatched: document.unmatched ?? 'deny',
     kinds,
     kindIndex: index,
+    demandsRehearsal: kinds.some((kind) => kind.requiresRehearsal),
     implies,
     impliesIndex: indexImplies(implies),
     conflicts,
@@ -86,6 +87,7 @@ function build(document: ConflictMapDocument, problems: Problems, bounds: Creden
     aliasIndex: new AliasIndex(aliases),
     sets,
     tasks,
+    tracks: kinds.some((kind) => kind.writeActions.some((action) => action.tracked)),
     subtreeKinds: new Map(),
   };
   return { map, placed, aliases: placedAliases };

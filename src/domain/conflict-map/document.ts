@@ -1,3 +1,4 @@
+import type { ChangeClass } from '../change-class.js';
 import type { Access, Scope, Validation } from '../entry.js';
 import type { Micros } from '../time.js';
 
@@ -26,19 +27,8 @@ export type UnmatchedPolicy = 'deny' | 'propose' | 'observe';
 
 export type Authority = 'write' | 'propose' | 'forbid';
 export type KindMode = 'observe' | 'enforce';
-export type DocumentValidation = Validation | 'view';
 export type Concurrency = 'optimistic' | 'lease';
 export type Approval = 'run' | 'call';
-
-/** The classes of W4, a closed list: what happens on a version conflict. */
-export type ChangeClass = 'independent' | 'derived' | 'shared_pointer' | 'membership' | 'shared_document';
-export const CHANGE_CLASSES: readonly ChangeClass[] = [
-  'independent',
-  'derived',
-  'shared_pointer',
-  'membership',
-  'shared_document',
-];
 
 /** Who settles conflicts. */
 export interface DocumentResolver {
@@ -52,7 +42,7 @@ export interface DocumentProfile {
   readonly authority?: Authority;
   readonly mode?: KindMode;
   readonly owner_service?: readonly string[];
-  readonly validation?: DocumentValidation;
+  readonly validation?: Validation;
   readonly max_view_age?: Micros;
   readonly ttl?: Micros;
   readonly max_ttl?: Micros;

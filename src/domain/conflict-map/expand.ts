@@ -1,4 +1,14 @@
-import type { Access, Allowance, ExpandedEntry, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../entry.js';
+import {
+  type Access,
+  type Allowance,
+  type ExpandedEntry,
+  later,
+  type RequestedEntry,
+  type RuleLock,
+  type Scope,
+  type Validation,
+  type WriteSetRequest,
+} from '../entry.js';
 import { locksOf } from '../locks.js';
 import { bindAtOrBelow, boundExactly, matchPattern, substitute } from '../pattern.js';
 import { type Refusal, refuse } from '../refusal.js';
@@ -321,8 +331,25 @@ function needsNaming(present: Draft, asked: Asked, action: string): boolean {
 
 function entryOf(draft: Draft): ExpandedEntry {
   const { resource, access, scope, actions, exclusive, impliedBy, mode, resolver, observedVersion } = draft;
-  const validation = draft.kinds.some((kind) => kind.validation === 'local') ? 'local' : 'introspect';
-  return { resource, access, scope, actions, exclusive, impliedBy, mode, validation, resolver, observedVersion };
+  let validation: Validation = 'introspect';
+  let maxViewAge = 0;
+  for (const kind of draft.kinds) {
+    validation = later(validation, kind.validation);
+    maxViewAge = Math.max(maxViewAge, kind.maxViewAge);
+  }
+  return {
+    resource,
+    access,
+    scope,
+    actions,
+    exclusive,
+    impliedBy,
+    mode,
+    validation,
+    maxViewAge,
+    resolver,
+    observedVersion,
+  };
 }
 
 function timesOf(drafts: readonly Draft[]): Pick<ExpandedWriteSet, 'ttl' | 'maxTtl' | 'maxHold' | 'progressWindow'> {

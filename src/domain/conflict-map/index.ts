@@ -19,7 +19,16 @@ export {
 export { type Explanation, explainConflict } from './explain.js';
 export { kindsOf } from './judge.js';
 export type { Alias, ConflictMap, ConflictRule, ImpliesRule, Kind, KindAction, ResourceSet, Task } from './map.js';
-export { becauseOf, describeResource, kindOf, observes, type ResourceDescription, resolveResource } from './map.js';
+export {
+  becauseOf,
+  decidesByView,
+  describeResource,
+  isTracked,
+  kindOf,
+  observes,
+  type ResourceDescription,
+  resolveResource,
+} from './map.js';
 export { type TaskCollision, type TaskPair, taskMatrix } from './matrix.js';
 export { MAX_PROBLEMS } from './problems.js';
 export { startOf } from './requested.js';

@@ -1,10 +1,19 @@
+import type { ChangeClass } from '../change-class.js';
 import type { Access, Scope, Validation } from '../entry.js';
 import type { Pattern } from '../pattern.js';
 import type { PatternIndex } from '../pattern-index.js';
 import { parseResource } from '../resource.js';
 import { type Micros, SECOND } from '../time.js';
-import { type Alias, type AliasIndex, applyAlias } from './alias.js';
-import type { Approval, Authority, ChangeClass, ConflictMapDocument, KindMode, UnmatchedPolicy } from './document.js';
+import {
+  type Alias,
+  type AliasIndex,
+  aliasesOverlap,
+  applyAlias,
+  prefixesMeet,
+  prefixOf,
+  tokensOfTemplate,
+} from './alias.js';
+import type { Approval, Authority, ConflictMapDocument, KindMode, UnmatchedPolicy } from './document.js';
 
 export type { Alias } from './alias.js';
 
@@ -24,6 +33,8 @@ export interface KindAction {
   readonly changeClass: ChangeClass | null;
   readonly resolver: string;
   readonly approval: Approval | null;
+  /** A check that allows it leaves an admission, which its target closes by a report (R4). Of a write; false for reads. */
+  readonly tracked: boolean;
 }
 
 /** A kind of resources, with its profile worked in. */
@@ -34,11 +45,15 @@ export interface Kind {
   readonly mode: KindMode;
   readonly ownerService: readonly string[];
   readonly validation: Validation;
+  /** Of a `view` kind; 0 for others. */
+  readonly maxViewAge: Micros;
   readonly ttl: Micros;
   readonly maxTtl: Micros;
   readonly maxHold: Micros;
   readonly progressWindow: Micros | null;
   readonly sandbox: Pattern | null;
+  /** No run gets authority to write before its target was rehearsed (C13). */
+  readonly requiresRehearsal: boolean;
   readonly actions: ReadonlyMap<string, KindAction>;
   readonly writeActions: readonly KindAction[];
 }
@@ -97,6 +112,8 @@ export interface ConflictMap {
   readonly unmatched: UnmatchedPolicy;
   readonly kinds: readonly Kind[];
   readonly kindIndex: PatternIndex<Kind>;
+  /** Some kind does. */
+  readonly demandsRehearsal: boolean;
   readonly implies: readonly ImpliesRule[];
   readonly impliesIndex: Readonly<Record<Access, PatternIndex<ImpliesRule>>>;
   readonly conflicts: readonly ConflictRule[];
@@ -105,6 +122,8 @@ export interface ConflictMap {
   readonly aliasIndex: AliasIndex;
   readonly sets: ReadonlyMap<string, ResourceSet>;
   readonly tasks: ReadonlyMap<string, Task>;
+  /** Whether any action of any kind is tracked. */
+  readonly tracks: boolean;
   /** Kinds that decide at or below a subtree, by its resource; bounded. */
   readonly subtreeKinds: Map<string, readonly Kind[]>;
 }
@@ -139,6 +158,22 @@ export function kindOf(map: ConflictMap, resource: string): Kind | null {
   return map.kindIndex.best(resource.split('/')) ?? null;
 }
 
+/** Whether a write to a resource's path is tracked. */
+export function isTracked(map: ConflictMap, resource: string, action: string): boolean {
+  return map.tracks && kindOf(map, resource)?.actions.get(action)?.tracked === true;
+}
+
+/**
+ * Whether a view can decide about a kind's resources: their targets are to decide by one, and no path of theirs can be an
+ * alias of another resource, which only the whole map can tell.
+ */
+export function decidesByView(map: ConflictMap, kind: Kind): boolean {
+  if (kind.validation !== 'view') return false;
+  const paths = tokensOfTemplate(kind.pattern);
+  const prefix = prefixOf(paths);
+  return !map.aliases.some((alias) => prefixesMeet(prefix, alias.prefix) && aliasesOverlap(paths, alias.tokens));
+}
+
 /** Whether nothing about a resource's path is refused, only recorded (C14). */
 export function observes(map: ConflictMap, resource: string): boolean {
   const kind = kindOf(map, resource);
@@ -158,6 +193,8 @@ export interface ResourceDescription {
   readonly actions: readonly string[];
   /** Null: no kind matches. */
   readonly validation: Validation | null;
+  /** Null: its validation is not `view`. */
+  readonly maxViewAge: Micros | null;
 }
 
 /** What a text is, for ResolveResource; a reason when it has no path. */
@@ -176,6 +213,7 @@ export function describeResource(
       alias: resolved.alias,
       actions: [...(kind?.actions.keys() ?? [])],
       validation: kind?.validation ?? null,
+      maxViewAge: kind?.validation === 'view' ? kind.maxViewAge : null,
     },
   };
 }

@@ -1,4 +1,5 @@
 import type { ExpandedEntry } from '../entry.js';
+import { covers } from '../resource.js';
 import { type ConflictStep, findConflicts, inWords } from './conflicts.js';
 import { type ExpandedWriteSet, expandForQuestion } from './expand.js';
 import type { ConflictMap, Task } from './map.js';
@@ -151,11 +152,7 @@ function noteInputs(
 }
 
 function meet(a: ExpandedEntry, b: ExpandedEntry): boolean {
-  return (
-    a.resource === b.resource ||
-    (a.scope === 'subtree' && b.resource.startsWith(`${a.resource}/`)) ||
-    (b.scope === 'subtree' && a.resource.startsWith(`${b.resource}/`))
-  );
+  return covers(a, b.resource) || covers(b, a.resource);
 }
 
 type Values = readonly string[];

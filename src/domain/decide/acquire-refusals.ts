@@ -1,5 +1,7 @@
-import { becauseOf, type ConflictMap, type ExpandedWriteSet } from '../conflict-map/index.js';
+import { becauseOf, type ConflictMap } from '../conflict-map/index.js';
+import { blockerOfDoubt, type Doubt } from '../doubt.js';
 import type { ExpandedEntry, RequestedEntry } from '../entry.js';
+import { type Frozen, MAX_NAMED_FREEZES, thawsAt } from '../freeze.js';
 import { type EndReason, type Lease, underLockDelay } from '../lease.js';
 import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
 import { type Blocker, type Refusal, refuse } from '../refusal.js';
@@ -47,23 +49,25 @@ export function endedWaiting(lease: Lease | undefined): Refusal {
   if (lease === undefined || lease.endReason === null) return gone('The waiting request is not known any more.');
   const { endReason, endRefusal } = lease;
   if (endReason !== 'refused' || endRefusal === null) return ENDED_WAITING[endReason];
-  const { kind, message, resource, resolution } = endRefusal;
+  const { kind, message, resource, resolution, cycle = [] } = endRefusal;
   const action = `${resolution.action.replace(/\.$/, '')}; a new try needs a new idempotency key.`;
   return refuse(
     kind,
     `When its turn came, the request was refused: ${message}`,
     { ...resolution, action },
-    { resource },
+    { resource, cycle },
   );
 }
 
+const BREAK_UP = {
+  action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
+  who: 'runner',
+  retryable: true,
+};
+
 /** A grant to another request, or a new map, made runs wait for each other. */
-export function deadlocked(why: string): Refusal {
-  return refuse('deadlock', `${why}.`, {
-    action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
-    who: 'runner',
-    retryable: true,
-  });
+export function deadlocked(why: string, cycle: readonly string[]): Refusal {
+  return refuse('deadlock', `${why}.`, BREAK_UP, { cycle });
 }
 
 export function notYet(notBefore: Micros, now: Micros): Refusal {
@@ -108,8 +112,8 @@ function limit(what: string, bound: number, who: string): Refusal {
   });
 }
 
-export function alreadyHeld(own: Obstacle, writeSet: ExpandedWriteSet): Refusal {
-  const blocker = blockerOf(own, writeSet.entries);
+export function alreadyHeld(own: Obstacle, entries: readonly ExpandedEntry[]): Refusal {
+  const blocker = blockerOf(own, entries);
   return refuse(
     'already_held',
     `Another lease of the same run holds ${JSON.stringify(blocker.resource)}.`,
@@ -146,8 +150,61 @@ export function held(
   );
 }
 
+/** Time alone does not end it: whoever waits, waits for a report or for a person. */
+export function inDoubt(
+  map: ConflictMap,
+  entries: readonly { readonly resource: string; readonly impliedBy: string }[],
+  doubts: readonly Doubt[],
+  obstacles: readonly Obstacle[],
+  grantable: readonly RequestedEntry[],
+): Refusal {
+  const doubted = doubts.map((doubt) => blockerOfDoubt(map, doubt, entries));
+  const others = obstacles.map((obstacle) => blockerOf(obstacle, entries));
+  const blockers = [...doubted, ...others].slice(0, MAX_BLOCKERS);
+  const [first] = doubted;
+  if (first === undefined) throw new Error('nothing is in doubt');
+  const by = first.rule === '' ? '' : ` (by rule ${first.rule})`;
+  return refuse(
+    'in_doubt',
+    `${meeting(first)}${by}, and nobody knows what became of a write to ${JSON.stringify(doubts[0]?.admission.resource)} that was let in under a lease which has ended.`,
+    {
+      action:
+        'Wait (set wait) until its target reports the outcome, or have an operator find out and settle it (writ in-doubt list).',
+      who: first.resolver || 'operator',
+      retryable: true,
+    },
+    { resource: first.requestedResource, blockers, grantable },
+  );
+}
+
+/**
+ * No holder's end helps while an operator keeps everybody from it; `otherwise` is what stands in the way besides. The
+ * message is also told to runners, and kept in plain: it has nothing of what the operator wrote.
+ */
+export function frozen({ resource, freezes }: Frozen, otherwise: Refusal, now: Micros): Refusal {
+  const until = thawsAt(freezes);
+  const thaws = until === null ? null : Math.max(until - now, otherwise.retryAfter ?? 0);
+  return refuse(
+    'frozen',
+    `${JSON.stringify(resource)} is frozen: an operator has stopped all grants there.`,
+    {
+      action:
+        'Wait (set wait) until it is thawed, or ask for the grantable part; an operator sees who froze it and why (writ freeze list).',
+      who: 'operator',
+      retryable: true,
+    },
+    {
+      resource,
+      blockers: otherwise.blockers,
+      grantable: otherwise.grantable,
+      retryAfter: thaws,
+      freezes: freezes.slice(0, MAX_NAMED_FREEZES),
+    },
+  );
+}
+
 const KEPT =
-  'which another run held until a short while ago: its target accepts what the run was given without asking, and may still do so.';
+  'which another run held until a short while ago: its target decides without asking, and may still accept what that run was given.';
 
 function lockDelay(message: string, left: Micros, more: Parameters<typeof refuse>[3]): Refusal {
   return refuse(
@@ -165,7 +222,7 @@ export function closedAfterLoss(
   now: Micros,
   grantable: readonly RequestedEntry[],
 ): Refusal {
-  const message = `The database lost history, and with it perhaps a grant of ${JSON.stringify(resource)}, whose target accepts what a run was given without asking.`;
+  const message = `The database lost history, and with it perhaps a grant of ${JSON.stringify(resource)}, whose target decides without asking, and may still accept what a run was given.`;
   return lockDelay(message, localKindsFrom - now, { resource, grantable });
 }
 
@@ -173,11 +230,7 @@ export function deadlock(heldBy: Refusal, cycle: readonly string[]): Refusal {
   return refuse(
     'deadlock',
     `Waiting would close a cycle of ${cycle.length - 1} runs that wait for each other; ${heldBy.message}`,
-    {
-      action: 'Release what the others wait for, then ask again; ask for everything in one write set to avoid it.',
-      who: 'runner',
-      retryable: true,
-    },
+    BREAK_UP,
     { resource: heldBy.resource, blockers: heldBy.blockers, cycle },
   );
 }

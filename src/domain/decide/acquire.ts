@@ -1,27 +1,20 @@
 import { type ExpandedWriteSet, expandWriteSet, startOf } from '../conflict-map/index.js';
-import type { RequestedEntry, WriteSetRequest } from '../entry.js';
+import type { WriteSetRequest } from '../entry.js';
+import { frozenAmong } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
-import { endsAt, isLive, isPast, type Lease, leaseEntry, queueEnd, underLockDelay } from '../lease.js';
+import { endsAt, isLive, isPast, type Lease, leaseEntry, queueEnd } from '../lease.js';
 import type { Lock } from '../locks.js';
-import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, ownHolder, waitersAhead } from '../obstacles.js';
+import { type Asker, holdersInTheWay, ownHolder } from '../obstacles.js';
 import { Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
-import {
-  alreadyHeld,
-  closedAfterLoss,
-  deadlock,
-  endedWaiting,
-  gone,
-  held,
-  limitRefusal,
-  notYet,
-  waiterLimit,
-} from './acquire-refusals.js';
+import { alreadyHeld, deadlock, endedWaiting, gone, limitRefusal, notYet, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
+import { believedUntil, delegationRefusal, notYetSuspended, withinParent } from './delegating.js';
 import { endPastLeases, openLocalKinds } from './ending.js';
+import { thawPast } from './freezes.js';
 import {
   closedEntry,
   enforcedLocks,
@@ -36,7 +29,10 @@ import {
   refuseDeadlocked,
 } from './granting.js';
 import { keyReused } from './idempotency.js';
-import { ownRun, runRefusal } from './run-guard.js';
+import { firstDoubts, grantableNow, notNowRefusal, obstaclesNow } from './not-now.js';
+import { rehearsalRefusal } from './rehearsals.js';
+import { ownRun, runRefusal, withReason } from './run-guard.js';
+import { settleParent } from './settle-parent.js';
 
 /** How long a place in the queue outlives the last sign of its caller. */
 export const ATTACHED_FOR: Micros = 10 * SECOND;
@@ -47,6 +43,8 @@ export interface AcquireCommand {
   readonly maxLiveLeases: number | null;
   readonly runId: string;
   readonly request: WriteSetRequest;
+  /** The lease of the parent run that a part is asked of. Empty: of none. */
+  readonly delegatedFrom: string;
   readonly ttl: Micros | null;
   readonly wait: Micros;
   readonly idempotencyKey: string;
@@ -80,7 +78,7 @@ export function decideAcquire(decision: Decision, command: AcquireCommand): Acqu
   if (considered.kind === 'granted') return grant(decision, command, run, considered.writeSet, considered.asker);
   if (considered.kind === 'queue') return enqueue(decision, command, run, considered);
   recordRefusal(decision, command, considered.refusal);
-  return { kind: 'refusal', refusal: considered.refusal };
+  return { kind: 'refusal', refusal: withReason(considered.refusal, run) };
 }
 
 /** PreviewWriteSet: the same decision; nothing it emits is kept by the caller. The lease has no id and no tokens. */
@@ -90,7 +88,7 @@ export function previewAcquire(
 ): { lease: Lease | null; refusal: Refusal | null } {
   const run = ownRun(decision, command.runId, command.principal);
   const considered = consider(decision, command, run);
-  if (considered.kind !== 'granted') return { lease: null, refusal: considered.refusal };
+  if (considered.kind !== 'granted') return { lease: null, refusal: withReason(considered.refusal, run) };
   const lease = grantedLease(decision, command, run, considered.writeSet, considered.asker);
   const entries = lease.entries.map((entry) => ({ ...entry, token: 0 }));
   return {
@@ -104,38 +102,77 @@ type Considered =
   | { readonly kind: 'queue'; readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal; readonly ahead: number }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
-const refused = (refusal: Refusal): Considered => ({ kind: 'refused', refusal });
+const refused = (refusal: Refusal): { readonly kind: 'refused'; readonly refusal: Refusal } => ({
+  kind: 'refused',
+  refusal,
+});
 
-function consider(decision: Decision, command: AcquireCommand, run: Run): Considered {
+/** A request that its run may make, whoever holds what it asks for. */
+export interface Admissible {
+  readonly kind: 'admissible';
+  readonly writeSet: ExpandedWriteSet;
+  readonly asker: Asker;
+  /** Those that can refuse. */
+  readonly locks: readonly Lock[];
+  /** Start of the resource set it names; 0: none. */
+  readonly notBefore: Micros;
+}
+
+/** What speaks against a request, whoever holds what it asks for: its run, the map, the contract, the bounds, its own leases. */
+export function admissible(
+  decision: Decision,
+  command: AcquireCommand,
+  run: Run,
+): Admissible | { readonly kind: 'refused'; readonly refusal: Refusal } {
   const notNow = runRefusal(run, decision.now, 'acquire');
   if (notNow !== null) return refused(notNow);
   const expanded = expandWriteSet(decision.state.map, command.request, run.allowed, decision.bounds);
   noteUnmatched(decision, expanded.ok ? expanded.writeSet.unmatched : expanded.unmatched);
   if (!expanded.ok) return refused(expanded.refusal);
   const { writeSet } = expanded;
+  const unrehearsed = rehearsalRefusal(decision, writeSet.entries, run.runId);
+  if (unrehearsed !== null) return refused(unrehearsed);
   const notBefore = writeSet.notBefore ?? 0;
-  const isEarly = notBefore > decision.now;
-  if (isEarly && (command.wait <= 0 || notBefore >= decision.now + command.wait))
+  if (notBefore > decision.now && (command.wait <= 0 || notBefore >= decision.now + command.wait))
     return refused(notYet(notBefore, decision.now));
   const limit = limitRefusal(decision, run, command.maxLiveLeases);
   if (limit !== null) return refused(limit);
-  const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
+  const { delegatedFrom, freshLeaseId: leaseId } = command;
+  const noPart = delegationRefusal(decision, run, delegatedFrom, writeSet);
+  if (noPart !== null) return refused(noPart);
+  const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId, delegatedFrom };
   const locks = enforcedLocks(writeSet);
   const own = ownHolder(decision.state, locks, asker, decision.now);
-  if (own !== null) return refused(alreadyHeld(own, writeSet));
+  if (own !== null) return refused(alreadyHeld(own, writeSet.entries));
+  return { kind: 'admissible', writeSet, asker, locks, notBefore };
+}
+
+function consider(decision: Decision, command: AcquireCommand, run: Run): Considered {
+  const asked = admissible(decision, command, run);
+  if (asked.kind === 'refused') return asked;
+  const { writeSet, asker, locks, notBefore } = asked;
+  const isEarly = notBefore > decision.now;
   openLocalKinds(decision);
+  thawPast(decision);
   const queue = new Queue(decision);
   // What is over by its time ends first, so that those who waited for it go first (P9).
   const past = [...pastInTheWay(decision, writeSet, MAX_PAST_ENDED), ...overInTheWay(decision, locks, asker, queue)];
   if (past.length > 0) endPastLeases(decision, past);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
+  const doubts = firstDoubts(decision, locks);
   const isClosed = closedEntry(decision, writeSet.entries) !== undefined;
-  if (obstacles.length === 0 && !isEarly && !isClosed) {
+  const isFrozen = frozenAmong(decision.state.freezes, writeSet.entries) !== null;
+  const isFree = obstacles.length === 0 && doubts.length === 0 && !isEarly && !isClosed && !isFrozen;
+  const believed = believedUntil(decision, command.delegatedFrom, writeSet);
+  if (isFree && believed === null) {
     if (notBefore > 0) decision.relyOnPast(notBefore);
     return { kind: 'granted', writeSet, asker };
   }
-  const grantable = isEarly ? [] : grantableNow(decision, command, run, queue);
-  const inTheWay = notNowRefusal(decision, writeSet.entries, obstacles, notBefore, grantable);
+  const grantable = isEarly ? [] : grantableNow(decision, command.request.entries, run, asker, queue);
+  const inTheWay =
+    isFree && believed !== null
+      ? notYetSuspended(believed, decision.now)
+      : notNowRefusal(decision, writeSet.entries, { obstacles, doubts }, notBefore, grantable);
   if (command.wait <= 0) return refused(inTheWay);
   const cycle = deadlockCycle(decision, locks, asker, queue);
   if (cycle !== null) return refused(deadlock(inTheWay, cycle));
@@ -147,42 +184,6 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
     refusal: inTheWay,
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
-}
-
-/** Holders and lock delays first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
-function* obstaclesNow(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
-  let holders = 0;
-  for (const obstacle of holdersInTheWay(decision.state, locks, asker)) {
-    yield obstacle;
-    holders += 1;
-    if (holders >= MAX_BLOCKERS) break;
-  }
-  for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
-    if (!queue.runsWaitingFor(asker.runId).has(obstacle.lease.runId)) yield obstacle;
-  }
-}
-
-/** Why a request cannot be granted yet: who stands in the way, what lost history closed, and the start of its resource set. */
-function notNowRefusal(
-  decision: Decision,
-  entries: ExpandedWriteSet['entries'],
-  obstacles: readonly Obstacle[],
-  notBefore: Micros,
-  grantable: readonly RequestedEntry[],
-): Refusal {
-  const { state, now } = decision;
-  const { localKindsFrom } = state;
-  const closed = closedEntry(decision, entries);
-  const isLoss = localKindsFrom !== null && closed !== undefined;
-  const inTheWay =
-    isLoss && obstacles.every(({ lease }) => underLockDelay(lease))
-      ? closedAfterLoss(closed, localKindsFrom, now, grantable)
-      : held(state.map, entries, obstacles, now, grantable);
-  if (notBefore <= now) return inTheWay;
-  const early = notYet(notBefore, now);
-  if (obstacles.length === 0 && !isLoss) return early;
-  const { blockers, resource } = inTheWay;
-  return { ...early, blockers, resource, retryAfter: Math.max(early.retryAfter ?? 0, inTheWay.retryAfter ?? 0) };
 }
 
 /** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
@@ -213,11 +214,12 @@ function grant(
     concerning(command, lease),
     lease.grantedAt ?? undefined,
   );
+  settleParent(decision, lease.delegatedFrom);
   grantWaiters(decision, refuseDeadlocked(decision, run));
   return { kind: 'lease', leaseId: lease.leaseId };
 }
 
-function grantedLease(
+export function grantedLease(
   decision: Decision,
   command: AcquireCommand,
   run: Run,
@@ -233,7 +235,7 @@ function grantedLease(
     entries: entriesWithToken(decision, writeSet, asker, token),
     progressAt: token,
     grantedAt: token,
-    ...grantTimes(token, ttl, writeSet, run),
+    ...withinParent(decision, command.delegatedFrom, grantTimes(token, ttl, writeSet, run)),
   };
 }
 
@@ -244,18 +246,9 @@ function enqueue(
   considered: Extract<Considered, { kind: 'queue' }>,
 ): AcquireDecision {
   const { writeSet } = considered;
-  const now = decision.now;
-  const lease: Lease = {
-    ...newLease(command, run, writeSet, command.ttl ?? writeSet.ttl, now),
-    waiting: {
-      queuedAt: 0,
-      waitsUntil: now + command.wait,
-      attachedUntil: now + ATTACHED_FOR,
-      attachment: 1,
-      attached: true,
-    },
-  };
+  const lease = queuedLease(decision, command, run, writeSet);
   decision.emit({ kind: 'lease_queued', lease, fingerprint: command.fingerprint }, concerning(command, lease));
+  settleParent(decision, lease.delegatedFrom);
   return {
     kind: 'waiting',
     leaseId: lease.leaseId,
@@ -265,11 +258,27 @@ function enqueue(
   };
 }
 
+/** A request that takes its place in the queue now. */
+export function queuedLease(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet): Lease {
+  const { now } = decision;
+  return {
+    ...newLease(command, run, writeSet, command.ttl ?? writeSet.ttl, now),
+    waiting: {
+      queuedAt: 0,
+      waitsUntil: now + command.wait,
+      attachedUntil: now + ATTACHED_FOR,
+      attachment: 1,
+      attached: true,
+    },
+  };
+}
+
 function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet, ttl: Micros, now: Micros): Lease {
   return {
     leaseId: command.freshLeaseId,
     runId: run.runId,
     idempotencyKey: command.idempotencyKey,
+    delegatedFrom: command.delegatedFrom,
     state: 'waiting',
     generation: 1,
     request: command.request,
@@ -293,10 +302,14 @@ function newLease(command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet,
     endedAt: null,
     endRefusal: null,
     lockDelay: null,
+    takeOver: null,
   };
 }
 
-function concerning(command: AcquireCommand, lease: Lease) {
+export function concerning(
+  command: AcquireCommand,
+  lease: Pick<Lease, 'runId' | 'leaseId'> & { readonly entries: readonly { readonly resource: string }[] },
+) {
   return {
     runId: lease.runId,
     leaseId: lease.leaseId,
@@ -306,7 +319,7 @@ function concerning(command: AcquireCommand, lease: Lease) {
 }
 
 /** The same key again: the same lease, the same place, or how it ended (P6). */
-function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding): AcquireDecision {
+export function repeat(decision: Decision, command: AcquireCommand, binding: KeyBinding): AcquireDecision {
   if (binding.use === 'tombstone') {
     return { kind: 'refusal', refusal: gone('The run released this key before anything was granted by it.') };
   }
@@ -356,17 +369,23 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   return { kind: 'waiting', leaseId: lease.leaseId, attachment, place: ahead + 1, refusal };
 }
 
-/** Whom a waiting request waits for, as a refusal, and how many conflicting requests stand ahead. */
-export function describeWaiting(decision: Decision, lease: Lease): { refusal: Refusal; ahead: number } {
+/** Whom a waiting request waits for, as a refusal, and how many conflicting requests stand ahead. Several can share a queue. */
+export function describeWaiting(
+  decision: Decision,
+  lease: Lease,
+  queue = new Queue(decision),
+): { refusal: Refusal; ahead: number } {
   const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
-  const obstacles = [...obstaclesNow(decision, locksOfLease(lease), asker, new Queue(decision))];
+  const locks = locksOfLease(lease);
+  const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
+  const inTheWay = { obstacles, doubts: firstDoubts(decision, locks) };
   return {
-    refusal: notNowRefusal(decision, lease.entries, obstacles, startOf(decision.state.map, lease.request), []),
+    refusal: notNowRefusal(decision, lease.entries, inTheWay, startOf(decision.state.map, lease.request), []),
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }
 
-function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Refusal): void {
+export function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Refusal): void {
   decision.emit(
     {
       kind: 'acquire_refused',
@@ -384,28 +403,10 @@ function recordRefusal(decision: Decision, command: AcquireCommand, refusal: Ref
 }
 
 /** Resources that no kind matches are counted for the report (C14). */
-function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
+export function noteUnmatched(decision: Decision, unmatched: readonly string[]): void {
   if (unmatched.length === 0) return;
   decision.emit(
     { kind: 'resources_unmatched', counts: unmatched.map((resource) => ({ resource, times: 1 })) },
     { resources: unmatched },
   );
-}
-
-/** The requested entries that could be granted one by one now; none for a request of one entry. */
-function grantableNow(decision: Decision, command: AcquireCommand, run: Run, queue: Queue): RequestedEntry[] {
-  const { entries } = command.request;
-  if (entries.length < 2) return [];
-  const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId: command.freshLeaseId };
-  return entries.filter((entry) => {
-    const alone = expandWriteSet(
-      decision.state.map,
-      { entries: [entry], task: null, resourceSet: null },
-      run.allowed,
-      decision.bounds,
-    );
-    if (!alone.ok || closedEntry(decision, alone.writeSet.entries) !== undefined) return false;
-    for (const _ of obstaclesNow(decision, enforcedLocks(alone.writeSet), asker, queue)) return false;
-    return true;
-  });
 }

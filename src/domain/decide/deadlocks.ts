@@ -1,4 +1,4 @@
-import { cycleText, heldCycle } from '../deadlock.js';
+import { heldCycle, runsOfCycle } from '../deadlock.js';
 import { locksOfLease } from '../held-locks.js';
 import type { Lease } from '../lease.js';
 import { deadlocked } from './acquire-refusals.js';
@@ -23,8 +23,9 @@ export function endDeadlocked(decision: Decision, why: string, requestIds: reado
   const ended: Deadlocked[] = [];
   for (let cycle = find(); cycle !== null; cycle = find()) {
     const lease = cycle.reduce((a, b) => ((a.waiting?.queuedAt ?? 0) > (b.waiting?.queuedAt ?? 0) ? a : b));
-    const reason = `${why}: ${cycleText(cycle, lease)}.`;
-    endRefused(decision, lease, deadlocked(why), reason, requestIds);
+    const runs = runsOfCycle(cycle, lease);
+    const reason = `${why}: ${runs.join(' → ')}.`;
+    endRefused(decision, lease, deadlocked(why, runs), reason, requestIds);
     grantWaiters(decision, locksOfLease(lease));
     ended.push({ lease, reason });
   }

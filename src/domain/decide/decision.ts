@@ -1,3 +1,4 @@
+import type { Admission } from '../admission.js';
 import type { DomainEvent, EventBody } from '../event.js';
 import { evolve } from '../evolve.js';
 import type { KeyBinding } from '../key-binding.js';
@@ -15,6 +16,9 @@ export interface Bounds extends CredentialBounds {
   readonly maxWaitersPerRun: number;
   readonly maxLeases: number;
   readonly maxLeasesPerRun: number;
+  /** Tracked writes whose outcome is not known. */
+  readonly maxOpenWrites: number;
+  readonly maxOpenWritesPerRun: number;
 }
 
 export const DEFAULT_BOUNDS: Bounds = {
@@ -24,6 +28,8 @@ export const DEFAULT_BOUNDS: Bounds = {
   maxWaitersPerRun: 64,
   maxLeases: 1_000_000,
   maxLeasesPerRun: 1_000,
+  maxOpenWrites: 10_000,
+  maxOpenWritesPerRun: 256,
   ...CREDENTIAL_BOUNDS,
 };
 
@@ -38,10 +44,24 @@ export class NeedsLoad extends Error {
       /** All that a command about many will ask for: looked up together. */
       readonly leaseIds?: readonly string[];
       readonly runIds?: readonly string[];
+      readonly admissionId?: string;
+      /** All that checks of this lease by this request id let in. */
+      readonly check?: CheckName;
     },
   ) {
     super('a record must be loaded before this can be decided');
   }
+}
+
+/** What the admissions of one check have in common. */
+export interface CheckName {
+  readonly leaseId: string;
+  readonly requestId: string;
+}
+
+/** Key of a check's admissions among the loaded records. */
+export function checkId({ leaseId, requestId }: CheckName): string {
+  return `${leaseId}\n${requestId}`;
 }
 
 /** What the engine has loaded for a command: null means that there is no such record. */
@@ -49,9 +69,18 @@ export interface LoadedRecords {
   readonly leases: ReadonlyMap<string, Lease | null>;
   readonly runs: ReadonlyMap<string, Run | null>;
   readonly keys: ReadonlyMap<string, KeyBinding | null>;
+  readonly admissions: ReadonlyMap<string, Admission | null>;
+  /** Ids of admissions, by check; those are loaded as well. */
+  readonly checks: ReadonlyMap<string, readonly string[]>;
 }
 
-export const NOTHING_LOADED: LoadedRecords = { leases: new Map(), runs: new Map(), keys: new Map() };
+export const NOTHING_LOADED: LoadedRecords = {
+  leases: new Map(),
+  runs: new Map(),
+  keys: new Map(),
+  admissions: new Map(),
+  checks: new Map(),
+};
 
 /** What is known at one revision and one time: for reads, checks and decisions alike. */
 export class View<S extends State = State> {
@@ -82,6 +111,22 @@ export class View<S extends State = State> {
     const loaded = this.loaded.leases.get(leaseId);
     if (loaded === undefined) throw new NeedsLoad({ leaseId });
     return loaded ?? undefined;
+  }
+
+  /** The admission; undefined when there is none. Throws NeedsLoad when that is not known. */
+  admission(admissionId: string): Admission | undefined {
+    const admission = this.state.admissions.get(admissionId);
+    if (admission !== undefined) return admission;
+    const loaded = this.loaded.admissions.get(admissionId);
+    if (loaded === undefined) throw new NeedsLoad({ admissionId });
+    return loaded ?? undefined;
+  }
+
+  /** All admissions of a check, closed ones too, as they are now. Throws NeedsLoad when they are not known. */
+  admissionsOf(check: CheckName): Admission[] {
+    const ids = this.loaded.checks.get(checkId(check));
+    if (ids === undefined) throw new NeedsLoad({ check });
+    return ids.flatMap((id) => this.admission(id) ?? []);
   }
 
   /** Asks for all leases that are not known at once, so that a command about many costs one look-up. */

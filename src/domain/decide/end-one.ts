@@ -1,18 +1,25 @@
+import { delegatedLeases } from '../delegation.js';
 import type { EventBody } from '../event.js';
 import {
   type EndReason,
   endReasonByTime,
   endsAt,
+  isPast,
   type Lease,
   queueEnd,
   staysLocked,
   underLockDelay,
 } from '../lease.js';
-import { lockDelayUntil as delayOf, WRITTEN_WITHIN } from '../lock-delay.js';
+import { lockDelayUntil as delayOf } from '../lock-delay.js';
 import type { Refusal } from '../refusal.js';
 import type { Decision } from './decision.js';
+import { provenDelay } from './lock-delays.js';
+import { settleParent } from './settle-parent.js';
 
-/** Ends one live lease or waiting request now; who waits for its locks is the caller's to look at. */
+/**
+ * Ends one live lease or waiting request now, whatever holds a part of it first (design: delegation); what it was a part
+ * of comes back to its parent. Who waits for its locks is the caller's to look at.
+ */
 export function endOne(
   decision: Decision,
   lease: Lease,
@@ -20,10 +27,21 @@ export function endOne(
   reason: string,
   requestIds: readonly string[] = [],
 ): void {
-  const lockDelayUntil = delayOf(lease, decision.now, decision.bounds);
-  // The delay is counted from now: on other replicas the lease must not be alive much longer.
-  if (lockDelayUntil !== null && lockDelayUntil !== lease.expiresAt)
-    decision.relyOnFuture(decision.now + WRITTEN_WITHIN);
+  // It may have ended with the lease that it was a part of.
+  if (hasEnded(decision, lease)) return;
+  endWithParts(decision, lease, endReason, reason, requestIds);
+  settleParent(decision, lease.delegatedFrom);
+}
+
+function endWithParts(
+  decision: Decision,
+  lease: Lease,
+  endReason: EndReason,
+  reason: string,
+  requestIds: readonly string[] = [],
+): void {
+  endParts(decision, lease);
+  const lockDelayUntil = provenDelay(decision, lease, decision.now);
   emitEnd(decision, lease, { endReason, reason, lockDelayUntil }, requestIds);
 }
 
@@ -35,9 +53,22 @@ export function endRefused(
   reason: string = refusal.message,
   requestIds: readonly string[] = [],
 ): void {
-  const { kind, message, resource, resolution } = refusal;
-  const told = { kind, message, resource, resolution };
+  const { kind, message, resource, resolution, cycle } = refusal;
+  const told = { kind, message, resource, resolution, ...(cycle.length === 0 ? {} : { cycle }) };
   emitEnd(decision, lease, { endReason: 'refused', reason, lockDelayUntil: null, refusal: told }, requestIds);
+  settleParent(decision, lease.delegatedFrom);
+}
+
+const hasEnded = ({ state }: Decision, lease: Lease): boolean =>
+  lease.state !== 'ended' && state.leases.get(lease.leaseId)?.state === 'ended';
+
+/** A part never outlives the whole: what has not ended by the same time ends because of it. */
+function endParts(decision: Decision, { leaseId }: Lease): void {
+  for (const part of delegatedLeases(decision.state, leaseId)) {
+    if (part.state === 'ended') continue;
+    if (part.state === 'active' && isPast(part, decision.now)) endPastWithParts(decision, part);
+    else endWithParts(decision, part, 'parent_ended', 'The lease that it held a part of has ended.');
+  }
 }
 
 function emitEnd(
@@ -64,10 +95,16 @@ const BY_TIME = {
  * before its expiry.
  */
 export function endPast(decision: Decision, lease: Lease): void {
+  if (hasEnded(decision, lease)) return;
+  endPastWithParts(decision, lease);
+  settleParent(decision, lease.delegatedFrom);
+}
+
+function endPastWithParts(decision: Decision, lease: Lease): void {
   const end = lease.waiting === null ? null : queueEnd(lease.waiting, decision.now);
   if (end !== null) {
     decision.relyOnPast(end.at);
-    endOne(decision, lease, end.endReason, end.reason);
+    endWithParts(decision, lease, end.endReason, end.reason);
     return;
   }
   const endedAt = endsAt(lease);
@@ -76,6 +113,7 @@ export function endPast(decision: Decision, lease: Lease): void {
     endLockDelay(decision, lease);
     return;
   }
+  endParts(decision, lease);
   const endReason = endReasonByTime(lease);
   const until = delayOf(lease, endedAt, decision.bounds);
   const lockDelayUntil = until !== null && until > decision.now ? until : null;

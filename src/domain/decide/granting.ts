@@ -1,8 +1,19 @@
 import { type ExpandedWriteSet, expandWriteSet } from '../conflict-map/index.js';
-import { cycleText, heldCycle } from '../deadlock.js';
+import { heldCycle, runsOfCycle } from '../deadlock.js';
+import { doubtsInTheWay } from '../doubt.js';
 import type { ExpandedEntry } from '../entry.js';
+import { freezesOver, frozenAmong } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
-import { isFreeByTime, isPast, type Lease, type LeaseEntry, leaseEntry, queueEnd, underLockDelay } from '../lease.js';
+import {
+  isFreeByTime,
+  isLive,
+  isPast,
+  type Lease,
+  type LeaseEntry,
+  leaseEntry,
+  queueEnd,
+  underLockDelay,
+} from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
@@ -12,8 +23,11 @@ import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
 import { alreadyHeld, deadlocked, notYet } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
+import { believedUntil, delegationRefusal, withinParent } from './delegating.js';
 import { endPast, endRefused } from './end-one.js';
+import { rehearsalRefusal, unrehearsed } from './rehearsals.js';
 import { runGone, runRefusal } from './run-guard.js';
+import { settleParent } from './settle-parent.js';
 
 /** A grant to a request nobody hangs on must be claimed within this long. */
 export const CLAIM_WITHIN: Micros = 10 * SECOND;
@@ -35,13 +49,16 @@ export function grantTimes(
   return { maxExpiresAt, expiresAt: Math.min(now + ttl, maxExpiresAt, progressEnd) };
 }
 
+/** What of a write set is granted. */
+type Granting = Pick<ExpandedWriteSet, 'entries' | 'ruleLocks' | 'observedRefusals'>;
+
 /**
  * Entries with their token. An entry of an `observe` kind that meets another run's lock is granted
  * without a lock, and carries the refusal that `enforce` would have given (C14).
  */
 export function entriesWithToken(
   decision: Decision,
-  writeSet: ExpandedWriteSet,
+  writeSet: Granting,
   asker: Asker,
   token: Micros,
   queue: Queue = new Queue(decision),
@@ -53,27 +70,23 @@ export function entriesWithToken(
 }
 
 /** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it or waits for it. */
-function observedRefusals(
-  decision: Decision,
-  writeSet: ExpandedWriteSet,
-  asker: Asker,
-  queue: Queue,
-): Map<number, string> {
+function observedRefusals(decision: Decision, writeSet: Granting, asker: Asker, queue: Queue): Map<number, string> {
   const refused = new Map<number, string>(writeSet.observedRefusals.map(({ entry, refusal }) => [entry, refusal.kind]));
   writeSet.entries.forEach((entry, index) => {
     if (entry.mode !== 'observe') return;
     const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
     const locks = locksOf([entry], rules);
-    if (!isFree(decision, locks, asker, queue))
-      refused.set(index, isDelayedOnly(decision, locks, asker, queue) ? 'lock_delay' : 'held');
+    if (freezesOver(decision.state.freezes, entry).length > 0) refused.set(index, 'frozen');
+    else if (!isFree(decision, locks, asker, queue)) refused.set(index, whyNotFree(decision, locks, asker, queue));
     else if (isClosed(decision, entry)) refused.set(index, 'lock_delay');
+    else if (unrehearsed(decision, entry, asker.runId) !== null) refused.set(index, 'rehearsal_required');
   });
   return refused;
 }
 
-/** Whether an entry of a local kind cannot be had yet, because credentials of a lost history may still be accepted (P3). */
+/** Whether an entry of a view or local kind cannot be had yet, because grants of a lost history may still be believed (P3). */
 function isClosed(decision: Decision, entry: ExpandedEntry): boolean {
-  return decision.state.localKindsFrom !== null && entry.validation === 'local' && entry.access !== 'read';
+  return decision.state.localKindsFrom !== null && entry.validation !== 'introspect' && entry.access !== 'read';
 }
 
 /** The first enforced entry that is closed in this way; undefined: none is. */
@@ -83,7 +96,7 @@ export function closedEntry(decision: Decision, entries: readonly ExpandedEntry[
 }
 
 /** The locks that can refuse: those of entries in `enforce` mode. */
-export function enforcedLocks(writeSet: ExpandedWriteSet): Lock[] {
+export function enforcedLocks(writeSet: Pick<ExpandedWriteSet, 'entries' | 'ruleLocks'>): Lock[] {
   const observing = writeSet.entries.some((entry) => entry.mode === 'observe');
   if (!observing) return locksOf(writeSet.entries, writeSet.ruleLocks);
   return locksOf(
@@ -154,6 +167,11 @@ function waitersTouching(decision: Decision, freed: readonly Lock[]): string[] {
   return [...found].sort((a, b) => a[1] - b[1]).map(([leaseId]) => leaseId);
 }
 
+function isLiveLease({ state, now }: Decision, leaseId: string): boolean {
+  const lease = state.leases.get(leaseId);
+  return lease !== undefined && isLive(lease, now);
+}
+
 /** Grants a waiting request, refuses it, or leaves it; returns the locks it gave up in the queue. */
 function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   const now = decision.now;
@@ -179,18 +197,29 @@ function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   if (!isFree(decision, locksOfLease(waiting), asker, pass.queue)) return [];
   const expanded = expandWriteSet(decision.state.map, waiting.request, run.allowed, decision.bounds);
   if (!expanded.ok) return refuseWaiting(decision, waiting, expanded.refusal);
+  const notRehearsed = rehearsalRefusal(decision, expanded.writeSet.entries, run.runId);
+  if (notRehearsed !== null) return refuseWaiting(decision, waiting, notRehearsed);
+  const { delegatedFrom } = waiting;
+  // Of a parent whose time has come the end is written with its own.
+  if (delegatedFrom !== '' && !isLiveLease(decision, delegatedFrom)) return [];
+  const noPart = delegationRefusal(decision, run, delegatedFrom, expanded.writeSet);
+  if (noPart !== null) return refuseWaiting(decision, waiting, noPart);
+  if (believedUntil(decision, delegatedFrom, expanded.writeSet) !== null) return [];
   const notBefore = expanded.writeSet.notBefore ?? 0;
   if (notBefore > now)
     return notBefore < place.waitsUntil ? [] : refuseWaiting(decision, waiting, notYet(notBefore, now));
   if (closedEntry(decision, expanded.writeSet.entries) !== undefined) return [];
+  if (frozenAmong(decision.state.freezes, expanded.writeSet.entries) !== null) return [];
   const locks = enforcedLocks(expanded.writeSet);
   const own = ownHolder(decision.state, locks, asker, now);
-  if (own !== null) return refuseWaiting(decision, waiting, alreadyHeld(own, expanded.writeSet));
+  if (own !== null) return refuseWaiting(decision, waiting, alreadyHeld(own, expanded.writeSet.entries));
   if (!isFree(decision, locks, asker, pass.queue)) return [];
   const past = pastInTheWay(decision, expanded.writeSet, pass.endsLeft + 1);
   if (past.length > pass.endsLeft) return [];
   pass.endsLeft -= past.length;
   for (const lease of past) endPast(decision, lease);
+  // Their ends, those of the run's own leases too, may have put in doubt what is asked for.
+  for (const _ of doubtsInTheWay(decision.state, locks)) return past.flatMap(locksOfLease);
   if (notBefore > 0) decision.relyOnPast(notBefore);
   grantWaiting(decision, waiting, run, expanded.writeSet, asker, pass.queue);
   return [...locksOfLease(waiting), ...past.flatMap(locksOfLease), ...refuseDeadlocked(decision, run)];
@@ -208,14 +237,19 @@ export function refuseDeadlocked(decision: Decision, { runId }: Run): Lock[] {
     const own = cycle.find((lease) => lease.runId === runId);
     if (own === undefined) break;
     const why = 'Another grant to its run closed a cycle of runs that wait for each other';
-    endRefused(decision, own, deadlocked(why), `${why}: ${cycleText(cycle, own)}.`);
+    const runs = runsOfCycle(cycle, own);
+    endRefused(decision, own, deadlocked(why, runs), `${why}: ${runs.join(' → ')}.`);
     freed.push(...locksOfLease(own));
   }
   return freed;
 }
 
 /** Expired leases and lock delays, of the run itself too, that a grant would be made over. */
-export function pastInTheWay(decision: Decision, writeSet: ExpandedWriteSet, atMost: number): Lease[] {
+export function pastInTheWay(
+  decision: Decision,
+  writeSet: Pick<ExpandedWriteSet, 'entries' | 'ruleLocks'>,
+  atMost: number,
+): Lease[] {
   const anybody: Asker = { runId: '', order: 0, leaseId: '' };
   const locks = locksOf(writeSet.entries, writeSet.ruleLocks);
   const past: Lease[] = [];
@@ -242,8 +276,8 @@ export function overInTheWay(decision: Decision, locks: readonly Lock[], asker: 
 }
 
 /**
- * No live lease of another run, nothing of one under lock delay, and nobody conflicting ahead, save those who wait for
- * the asker's own run.
+ * No live lease of another run, nothing of one under lock delay, nothing in doubt, and nobody conflicting ahead, save
+ * those who wait for the asker's own run.
  */
 export function isFree(
   decision: Decision,
@@ -252,6 +286,7 @@ export function isFree(
   queue: Queue = new Queue(decision),
 ): boolean {
   const { state, now } = decision;
+  for (const _ of doubtsInTheWay(state, locks)) return false;
   for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isFreeByTime(lease, now)) return false;
   let passed = 0;
   for (const { lease } of waitersAhead(state, locks, asker, queue)) {
@@ -266,11 +301,16 @@ export function isFree(
   return true;
 }
 
-/** Whether what is not free is kept by lock delays alone. */
-function isDelayedOnly(decision: Decision, locks: readonly Lock[], asker: Asker, queue: Queue): boolean {
-  for (const { lease } of holdersInTheWay(decision.state, locks, asker)) if (!underLockDelay(lease)) return false;
-  for (const _ of waitersAhead(decision.state, locks, asker, queue)) return false;
-  return true;
+function whyNotFree(
+  decision: Decision,
+  locks: readonly Lock[],
+  asker: Asker,
+  queue: Queue,
+): 'in_doubt' | 'held' | 'lock_delay' {
+  for (const _ of doubtsInTheWay(decision.state, locks)) return 'in_doubt';
+  for (const { lease } of holdersInTheWay(decision.state, locks, asker)) if (!underLockDelay(lease)) return 'held';
+  for (const _ of waitersAhead(decision.state, locks, asker, queue)) return 'held';
+  return 'lock_delay';
 }
 
 function grantWaiting(
@@ -296,7 +336,7 @@ function grantWaiting(
     progressWindow: writeSet.progressWindow,
     progressAt: token,
     grantedAt: token,
-    ...grantTimes(token, ttl, writeSet, run),
+    ...withinParent(decision, waiting.delegatedFrom, grantTimes(token, ttl, writeSet, run)),
     claimBy: waiting.waiting?.attached === true ? null : token + CLAIM_WITHIN,
     waiting: null,
   };
@@ -306,4 +346,5 @@ function grantWaiting(
     { runId: lease.runId, leaseId: lease.leaseId, resources: lease.entries.map((entry) => entry.resource) },
     token,
   );
+  settleParent(decision, lease.delegatedFrom);
 }

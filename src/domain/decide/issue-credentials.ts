@@ -7,12 +7,13 @@ import {
   revokedSince,
   scopeFor,
 } from '../credential.js';
+import { isPastFreeze, isUnder } from '../freeze.js';
 import { endsAt, isPast, type Lease } from '../lease.js';
 import { type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import { MILLISECOND, type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
-import { leaseNotFound, ownRun, runRefusal } from './run-guard.js';
+import { leaseNotFound, ownRun, runRefusal, withReason } from './run-guard.js';
 
 export interface IssueCommand {
   /** The principal that asks; only the one that created the run is given anything. */
@@ -47,10 +48,11 @@ export function decideIssueCredentials(decision: Decision, command: IssueCommand
   const whole =
     wholeRefusal(decision, run, lease) ?? shortRefusal(decision.now, expiresAt, lease, command.maxClockSkew);
   const decided = command.wanted.map(({ audience, jti }): IssueDecision => {
-    const refusal = whole ?? audienceRefusal(decision, lease, audience);
-    if (refusal !== null) return { kind: 'refusal', audience, refusal };
+    const wrong = whole ?? audienceRefusal(decision, lease, audience);
     const scope: CredentialScope =
-      lease === null ? { grants: [], proposals: [] } : scopeFor(decision.state.map, lease, audience);
+      wrong !== null || lease === null ? { grants: [], proposals: [] } : scopeFor(decision.state.map, lease, audience);
+    const refusal = wrong ?? frozenRefusal(decision, lease, scope);
+    if (refusal !== null) return { kind: 'refusal', audience, refusal };
     const credential: NewCredential = {
       jti,
       audience,
@@ -66,7 +68,7 @@ export function decideIssueCredentials(decision: Decision, command: IssueCommand
     return { kind: 'credential', audience, credential };
   });
   record(decision, command, decided, expiresAt);
-  return decided;
+  return decided.map((one) => (one.kind === 'refusal' ? { ...one, refusal: withReason(one.refusal, run) } : one));
 }
 
 function leaseOf(decision: Decision, run: Run, leaseId: string): Lease {
@@ -142,6 +144,24 @@ function audienceRefusal(decision: Decision, lease: Lease | null, audience: stri
     { action: 'Name a target that the conflict map names as owner_service.', who: 'runner', retryable: false },
     { resource: first.entry.resource },
   );
+}
+
+/** A target that does not ask would let in what a freeze denies: nothing that vouches for it is issued (P3). */
+function frozenRefusal({ state, now }: Decision, lease: Lease | null, { grants }: CredentialScope): Refusal | null {
+  if (lease === null || state.freezes.size === 0) return null;
+  const told = new Set(grants.flatMap(({ resources }) => resources));
+  const entries = lease.entries.filter((entry) => told.has(entry.resource) && entry.validation === 'local');
+  for (const freeze of state.freezes.values()) {
+    const entry = entries.find((one) => isUnder(freeze, one));
+    if (entry === undefined || !freeze.deniesChecks || isPastFreeze(freeze, now)) continue;
+    return refuse(
+      'frozen',
+      `An operator has frozen ${JSON.stringify(entry.resource)}, for writes under leases that live too.`,
+      { action: 'Ask again once it is thawed.', who: 'operator', retryable: true },
+      { resource: entry.resource, freezes: [freeze], retryAfter: freeze.until === null ? null : freeze.until - now },
+    );
+  }
+  return null;
 }
 
 function record(decision: Decision, command: IssueCommand, decided: readonly IssueDecision[], expiresAt: number): void {

@@ -1,7 +1,8 @@
 import type { ExpandedEntry } from '../entry.js';
 import { Fault } from '../fault.js';
+import { freezesOver } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
-import type { Lease } from '../lease.js';
+import type { Lease, LeaseEntry } from '../lease.js';
 import { endsAt, holdsLocks, isFreeByTime, underLockDelay } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { type Asker, holdersInTheWay } from '../obstacles.js';
@@ -11,6 +12,8 @@ import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
 import { grantWaiters, isFree } from './granting.js';
 import type { Reexpanded, Reexpansion } from './reexpansion.js';
+import { unrehearsed } from './rehearsals.js';
+import { settleParent } from './settle-parent.js';
 
 export type OnLiveConflict = 'refuse' | 'revoke_newer' | 'keep_until_end';
 
@@ -66,6 +69,7 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
     { requestIds: command.requestIds },
   );
   for (const change of changes) if (change.next !== null) emitReexpanded(decision, change.lease, change.next);
+  settleDelegations(decision, changes);
   const conflicts = conflictsAmong(decision, changes);
   if (command.onLiveConflict === 'refuse' && conflicts.size > 0) throw liveConflict(conflicts);
   const newer = command.onLiveConflict === 'revoke_newer' ? newerOfPairs(decision, conflicts) : new Set<string>();
@@ -78,7 +82,9 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
       'A change of the conflict map put it in conflict with an older lease.',
       command.requestIds,
     );
-  const stuck = changes.some((change) => change.next !== null) ? settleQueue(decision, command.requestIds) : [];
+  // What is in doubt may keep less from others than by the map before.
+  const moved = decision.state.inDoubt > 0 || changes.some((change) => change.next !== null);
+  const stuck = moved ? settleQueue(decision, command.requestIds) : [];
   const told = withDeadlocked(changes, stuck);
   const ended = new Set([...newer, ...stuck.map(({ lease }) => lease.leaseId)]);
   const affected = told.map((change) => affectedBy(change, conflicts, ended));
@@ -99,6 +105,13 @@ export function previewPutMap(
   if (command.onLiveConflict !== 'refuse') return { accepted: true, affected: decidePutMap(decision, asking).affected };
   const told = decidePutMap(decision, { ...asking, onLiveConflict: 'keep_until_end' });
   return { accepted: told.affected.every((lease) => lease.conflictsWith.length === 0), affected: told.affected };
+}
+
+/** What a lease, or a part of it, reserves from now on may meet more of the other. */
+function settleDelegations(decision: Decision, changes: readonly Change[]): void {
+  if (decision.state.delegations.size === 0) return;
+  const parents = changes.flatMap(({ lease }) => [lease.leaseId, lease.delegatedFrom]);
+  for (const leaseId of new Set(parents)) settleParent(decision, leaseId);
 }
 
 interface Change extends Reexpanded {
@@ -126,7 +139,7 @@ function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Chan
   const token: Micros = decision.nextToken();
   const entries = next.entries.map((entry, index) => {
     if (lease.state !== 'active') return entry;
-    const known = entry.token === 0 && entry.access !== 'read' ? { ...entry, token } : entry;
+    const known = entry.token === 0 && entry.access !== 'read' ? withAuthority(decision, lease, entry, token) : entry;
     return meetsWhileObserving(decision, lease, next, index) ? { ...known, observedRefusal: 'held' } : known;
   });
   decision.emit(
@@ -140,6 +153,14 @@ function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Chan
     { runId: lease.runId, leaseId: lease.leaseId, resources: entries.map((entry) => entry.resource) },
     token,
   );
+}
+
+/** What a new rule brings to a lease: of what is frozen, or of a kind that demands a rehearsal and has none (C13), the lock, and no authority. */
+function withAuthority(decision: Decision, { runId }: Lease, entry: LeaseEntry, token: Micros): LeaseEntry {
+  const withheld =
+    entry.mode === 'enforce' &&
+    (freezesOver(decision.state.freezes, entry).length > 0 || unrehearsed(decision, entry, runId) !== null);
+  return { ...entry, token, actions: withheld ? [] : entry.actions };
 }
 
 /** Whether an observed entry now meets another run: that is recorded, and is no live conflict (C14). */

@@ -1,3 +1,4 @@
+import { identityOf } from '../amendment.js';
 import {
   type ConflictMap,
   type ExpandedWriteSet,
@@ -5,7 +6,7 @@ import {
   expandWriteSet,
   ruleLocksOf,
 } from '../conflict-map/index.js';
-import type { Allowance, ExpandedEntry, WriteSetRequest } from '../entry.js';
+import { type Allowance, type ExpandedEntry, later, type WriteSetRequest } from '../entry.js';
 import { type Lease, type LeaseEntry, leaseEntry, staysLocked } from '../lease.js';
 import type { Refusal } from '../refusal.js';
 import type { Bounds } from './decision.js';
@@ -80,29 +81,29 @@ function askedFor(lease: Lease): WriteSetRequest {
   return { entries, task: null, resourceSet: null };
 }
 
-const identity = (entry: ExpandedEntry): string => `${entry.access} ${entry.scope} ${entry.resource}`;
-
 /**
- * The lease's entries and what the new map adds. A kept entry never loses strictness, is local once it was, and keeps
- * its token unless it excludes from now on the optimistic writers that had later ones (P2).
+ * The lease's entries and what the new map adds. A kept entry never loses strictness, is never known to be over earlier
+ * than before (P3), and keeps its token unless it excludes from now on the optimistic writers that had later ones (P2).
  */
 function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
-  const before = new Map(lease.entries.map((entry) => [identity(entry), entry]));
-  const expanded = new Map(writeSet.entries.map((entry) => [identity(entry), entry]));
+  const before = new Map(lease.entries.map((entry) => [identityOf(entry), entry]));
+  const expanded = new Map(writeSet.entries.map((entry) => [identityOf(entry), entry]));
   const kept = lease.entries.map((entry) => {
-    const now = expanded.get(identity(entry));
+    const now = expanded.get(identityOf(entry));
     const stricter = now?.exclusive === true && !entry.exclusive ? { ...entry, exclusive: true, token: 0 } : entry;
-    return now?.validation === 'local' && entry.validation !== 'local'
-      ? { ...stricter, validation: now.validation }
-      : stricter;
+    if (now === undefined) return stricter;
+    const validation = later(entry.validation, now.validation);
+    const maxViewAge = Math.max(entry.maxViewAge, now.maxViewAge);
+    const same = validation === entry.validation && maxViewAge === entry.maxViewAge;
+    return same ? stricter : { ...stricter, validation, maxViewAge };
   });
-  const added = writeSet.entries.filter((entry) => !before.has(identity(entry)));
+  const added = writeSet.entries.filter((entry) => !before.has(identityOf(entry)));
   const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];
-  const indexOf = new Map(entries.map((entry, index) => [identity(entry), index]));
+  const indexOf = new Map(entries.map((entry, index) => [identityOf(entry), index]));
   const lockId = (lock: Lease['ruleLocks'][number]): string => `${lock.entry} ${lock.mode} ${lock.key}`;
   const known = new Set(lease.ruleLocks.map(lockId));
   const addedLocks = writeSet.ruleLocks
-    .map((lock) => ({ ...lock, entry: indexOf.get(identity(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }))
+    .map((lock) => ({ ...lock, entry: indexOf.get(identityOf(writeSet.entries[lock.entry] as ExpandedEntry)) ?? 0 }))
     .filter((lock) => !known.has(lockId(lock)));
   const stricter = kept.some((entry, index) => entry !== lease.entries[index]);
   if (added.length === 0 && addedLocks.length === 0 && !stricter) return null;

@@ -1,6 +1,9 @@
+import type { Admission } from '../admission.js';
+import { inForceAt } from '../delegation.js';
 import { Fault } from '../fault.js';
 import { runScope } from '../key-binding.js';
-import { type EndReason, effectiveAt, isPast, type Lease } from '../lease.js';
+import { type EndReason, isPast, type Lease } from '../lease.js';
+import { openWritesUnder } from '../state.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
 import { endLeases, endPastLeases } from './ending.js';
@@ -18,8 +21,10 @@ export interface ReleaseCommand {
 export interface ReleaseDecision {
   readonly outcome: 'released' | 'already_ended' | 'nothing_held';
   readonly endReason: EndReason | null;
-  /** When the end is in force everywhere: with entries of local kinds, at the end of their lock delay (P3). */
+  /** When the end is in force everywhere: with entries of view and local kinds, at the end of their lock delay (P3). */
   readonly effectiveAt: Micros;
+  /** Let in under the lease, and nobody has said what became of them: their resources are in doubt. */
+  readonly openWrites: readonly Admission[];
 }
 
 /** ReleaseLease: idempotent and typed; never touches another run's lease. */
@@ -43,9 +48,9 @@ function releaseByKey(decision: Decision, runId: string, key: string, requestIds
       },
       { runId, requestIds },
     );
-    return { outcome: 'nothing_held', endReason: null, effectiveAt: decision.now };
+    return nothingHeld(decision.now);
   }
-  if (binding.use === 'tombstone') return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
+  if (binding.use === 'tombstone') return nothingHeld(binding.boundAt);
   if (binding.use !== 'acquire')
     throw new Fault(
       'failed_precondition',
@@ -53,23 +58,32 @@ function releaseByKey(decision: Decision, runId: string, key: string, requestIds
       'This idempotency key was used for another kind of call.',
     );
   const lease = decision.lease(binding.leaseId);
-  if (lease === undefined) return { outcome: 'nothing_held', endReason: null, effectiveAt: binding.boundAt };
+  if (lease === undefined) return nothingHeld(binding.boundAt);
   return releaseOne(decision, lease, requestIds);
 }
 
-function releaseOne(decision: Decision, lease: Lease, requestIds: readonly string[]): ReleaseDecision {
-  if (lease.state === 'active' && isPast(lease, decision.now)) {
-    endPastLeases(decision, [lease]);
-    return alreadyEnded(decision.lease(lease.leaseId) ?? lease);
-  }
-  if (lease.state === 'ended') return alreadyEnded(lease);
-  const endReason: EndReason = lease.state === 'waiting' ? 'withdrawn' : 'released';
-  endLeases(decision, [lease], endReason, '', requestIds);
-  return { outcome: 'released', endReason, effectiveAt: effectiveAt(decision.lease(lease.leaseId) ?? lease) };
+function nothingHeld(since: Micros): ReleaseDecision {
+  return { outcome: 'nothing_held', endReason: null, effectiveAt: since, openWrites: [] };
 }
 
-function alreadyEnded(lease: Lease): ReleaseDecision {
-  return { outcome: 'already_ended', endReason: lease.endReason, effectiveAt: effectiveAt(lease) };
+/**
+ * A release is never refused, also where a tracked write is open: whatever way a worker goes, all else is free at once.
+ * What that write may still change is granted to nobody before its outcome is known.
+ */
+function releaseOne(decision: Decision, lease: Lease, requestIds: readonly string[]): ReleaseDecision {
+  if (lease.state === 'active' && isPast(lease, decision.now)) endPastLeases(decision, [lease]);
+  else if (lease.state !== 'ended') {
+    const endReason: EndReason = lease.state === 'waiting' ? 'withdrawn' : 'released';
+    endLeases(decision, [lease], endReason, '', requestIds);
+    return endedAs('released', decision, lease);
+  }
+  return endedAs('already_ended', decision, lease);
+}
+
+function endedAs(outcome: ReleaseDecision['outcome'], decision: Decision, before: Lease): ReleaseDecision {
+  const lease = decision.lease(before.leaseId) ?? before;
+  const openWrites = openWritesUnder(decision.state, lease);
+  return { outcome, endReason: lease.endReason, effectiveAt: inForceAt(decision.state, [lease]), openWrites };
 }
 
 export interface RevokeCommand {
@@ -82,11 +96,12 @@ export interface RevokeCommand {
 export function decideRevoke(
   decision: Decision,
   command: RevokeCommand,
-): { effectiveAt: Micros; endReason: EndReason } {
+): { effectiveAt: Micros; endReason: EndReason; openWrites: readonly Admission[] } {
   const lease = decision.lease(command.leaseId);
   if (lease === undefined) throw leaseNotFound(command.leaseId);
   if (lease.state === 'active' && isPast(lease, decision.now)) endPastLeases(decision, [lease]);
   else if (lease.state !== 'ended') endLeases(decision, [lease], 'revoked', command.reason, command.requestIds);
   const after = decision.lease(command.leaseId) ?? lease;
-  return { effectiveAt: effectiveAt(after), endReason: after.endReason ?? 'revoked' };
+  const openWrites = openWritesUnder(decision.state, after);
+  return { effectiveAt: inForceAt(decision.state, [after]), endReason: after.endReason ?? 'revoked', openWrites };
 }

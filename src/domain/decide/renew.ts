@@ -3,8 +3,9 @@ import { endReasonByTime, endsAt, isPast, type Lease } from '../lease.js';
 import { type Refusal, refuse } from '../refusal.js';
 import { MILLISECOND, type Micros } from '../time.js';
 import type { Decision } from './decision.js';
+import { endOfParent } from './delegating.js';
 import { endPastLeases } from './ending.js';
-import { ownRun, runRefusal } from './run-guard.js';
+import { ownRun, runRefusal, withReason } from './run-guard.js';
 
 /** A renewal needs this much left, so that it is decided well before the expiry (P5). */
 export const RENEW_BEFORE: Micros = 500 * MILLISECOND;
@@ -17,6 +18,7 @@ export interface RenewCommand {
     readonly ttl: Micros | null;
     readonly progressMarker: string | null;
   }[];
+  readonly requestIds: readonly string[];
 }
 
 export interface RenewDecision {
@@ -24,24 +26,30 @@ export interface RenewDecision {
   readonly refusal: Refusal | null;
 }
 
-/** RenewLeases: each lease for itself, one event for all that were extended. */
+/**
+ * RenewLeases: each lease for itself, one event for all that were extended, and one for all that were active and were not
+ * (A1). What is no active lease of the run leaves nothing: its end is in the log, and calls in a loop must not fill that.
+ */
 export function decideRenew(decision: Decision, command: RenewCommand): RenewDecision[] {
   const run = ownRun(decision, command.runId, command.principal);
   const stopped = runRefusal(run, decision.now, 'renew');
   decision.needLeases(command.renewals.map(({ leaseId }) => leaseId));
   const renewed = new Map<string, Renewed>();
   const past: Lease[] = [];
+  const active = new Set<string>();
   const results = command.renewals.map((wanted): RenewDecision => {
     const { leaseId } = wanted;
     const lease = decision.lease(leaseId);
     if (lease === undefined || lease.runId !== run.runId) return { leaseId, refusal: noSuchLease() };
     if (lease.state !== 'active') return { leaseId, refusal: endedRefusal(lease) };
-    if (stopped !== null) return { leaseId, refusal: stopped };
+    active.add(leaseId);
+    if (stopped !== null) return { leaseId, refusal: withReason(stopped, run) };
     if (isPast(lease, decision.now)) {
       past.push(lease);
       return { leaseId, refusal: endedRefusal({ ...lease, endReason: endReasonByTime(lease) }) };
     }
-    const outcome = extend(lease, wanted.ttl, wanted.progressMarker, decision.now);
+    const parentEnds = endOfParent(decision, lease.delegatedFrom);
+    const outcome = extend(lease, wanted.ttl, wanted.progressMarker, decision.now, parentEnds);
     if ('refusal' in outcome) return { leaseId, refusal: outcome.refusal };
     decision.relyOnFuture(endsAt(lease));
     renewed.set(leaseId, outcome.renewed);
@@ -51,16 +59,27 @@ export function decideRenew(decision: Decision, command: RenewCommand): RenewDec
     decision.relyOnFuture(run.authorityEndsAt);
     decision.emit({ kind: 'leases_renewed', runId: run.runId, renewals: [...renewed.values()] }, { runId: run.runId });
   }
+  const refusals = results.flatMap(({ leaseId, refusal }) =>
+    refusal === null || !active.has(leaseId) ? [] : [{ leaseId, refusal: refusal.kind }],
+  );
+  if (refusals.length > 0) {
+    const { requestIds } = command;
+    decision.emit({ kind: 'renewals_refused', refusals }, { runId: run.runId, requestIds });
+  }
   if (past.length > 0) endPastLeases(decision, [...new Set(past)]);
   return results;
 }
 
-/** The new times of a lease, or why it cannot be extended. It is never shortened. */
+/**
+ * The new times of a lease, or why it cannot be extended. It is never shortened. A part of a lease goes as far as the whole
+ * does now: that is no refusal, since the parent may renew that yet.
+ */
 function extend(
   lease: Lease,
   ttl: Micros | null,
   marker: string | null,
   now: Micros,
+  parentEnds: Micros,
 ): { renewed: Renewed } | { refusal: Refusal } {
   const expiresAt = lease.expiresAt ?? 0;
   if (endsAt(lease) - now < RENEW_BEFORE) return { refusal: tooLate() };
@@ -69,7 +88,7 @@ function extend(
   const windowEnd = lease.progressWindow === null ? Number.POSITIVE_INFINITY : progressAt + lease.progressWindow;
   const maxExpiresAt = lease.maxExpiresAt ?? expiresAt;
   const wantedTtl = Math.min(ttl ?? lease.ttl, lease.maxTtl);
-  const reached = Math.min(now + wantedTtl, maxExpiresAt, windowEnd);
+  const reached = Math.min(now + wantedTtl, maxExpiresAt, windowEnd, parentEnds);
   if (reached <= expiresAt && windowEnd <= expiresAt) return { refusal: noProgress() };
   if (reached <= expiresAt && maxExpiresAt <= expiresAt) return { refusal: maxHold() };
   return {
@@ -97,7 +116,8 @@ function noSuchLease(): Refusal {
   );
 }
 
-function endedRefusal(lease: Lease): Refusal {
+/** Why nothing can be changed about a lease that is not active. */
+export function endedRefusal(lease: Lease): Refusal {
   if (lease.state === 'waiting')
     return refuse('ended', 'The request is still waiting; there is nothing to renew.', {
       action: 'Call AcquireWriteSet again with the same key.',

@@ -1,6 +1,6 @@
 import { Fault } from '../fault.js';
 import { type Refusal, refuse } from '../refusal.js';
-import { hasEnded, type Run } from '../run.js';
+import { isOver, type Run } from '../run.js';
 import { sentence } from '../sentence.js';
 import type { Micros } from '../time.js';
 import type { Decision } from './decision.js';
@@ -34,10 +34,13 @@ export function runGone(): Refusal {
   return refuse('run_ended', 'The run is gone.', NEW_RUN);
 }
 
-/** Why a run may not get or extend authority now; null when it may. */
+/**
+ * Why a run may not get or extend authority now; null when it may. The log keeps these messages in plain, so they have
+ * nothing of what people and agents wrote about the run (A3); `withReason` adds it for the caller.
+ */
 export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'): Refusal | null {
-  if (hasEnded(run) || run.state === 'stopping') {
-    return refuse('run_ended', sentence(`The run is ${run.state}`, run.stateReason), NEW_RUN);
+  if (isOver(run)) {
+    return refuse('run_ended', stateOf(run), NEW_RUN);
   }
   if (run.authorityEndsAt <= now) {
     return refuse('run_ended', "The end of the run's authority has passed.", {
@@ -48,7 +51,7 @@ export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'):
   }
   if (run.state === 'blocked' && purpose === 'acquire') {
     const lost = run.blockCause === 'database_changed';
-    return refuse('run_blocked', sentence('The run is blocked', run.stateReason), {
+    return refuse('run_blocked', stateOf(run), {
       action: lost
         ? 'Ask an operator to check what the run did and to resume it (UpdateRunState to ACTIVE).'
         : 'Resume the run (UpdateRunState to ACTIVE) when it can go on.',
@@ -57,4 +60,14 @@ export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'):
     });
   }
   return null;
+}
+
+function stateOf({ runId, state, stateReason }: Run): string {
+  return stateReason === '' ? `The run is ${state}.` : `The run is ${state}; \`writ run get ${runId}\` tells why.`;
+}
+
+/** The refusal as its run is told it and nobody records it: with the reason of the run's state, if that is why. */
+export function withReason(refusal: Refusal, run: Run): Refusal {
+  const isWhy = refusal.kind === 'run_blocked' || (refusal.kind === 'run_ended' && isOver(run));
+  return isWhy ? { ...refusal, message: sentence(`The run is ${run.state}`, run.stateReason) } : refusal;
 }

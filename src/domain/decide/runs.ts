@@ -3,8 +3,8 @@ import type { Allowance } from '../entry.js';
 import { Fault, invalidArgument, type Violation } from '../fault.js';
 import { principalScope, runScope } from '../key-binding.js';
 import { effectiveAt } from '../lease.js';
-import { hasEnded, type Run } from '../run.js';
-import { delayedLeases, descendantsOf, liveLeasesOf } from '../state.js';
+import { hasEnded, isOver, type Run } from '../run.js';
+import { delayedLeases, descendantsOf, liveLeasesOf, openWritesOf } from '../state.js';
 import { type Micros, SECOND } from '../time.js';
 import type { Decision } from './decision.js';
 import { changeRunStates, type RunChange } from './ending.js';
@@ -45,6 +45,7 @@ export function decideCreateRun(decision: Decision, command: CreateRunCommand): 
     state: 'active',
     stateReason: '',
     blockCause: null,
+    endsAs: null,
     purpose: command.purpose,
     goalRevision: command.goalRevision,
     initiator: command.initiator,
@@ -71,11 +72,11 @@ const MAX_DEPTH = 8;
 function parentOf(decision: Decision, command: CreateRunCommand): Run | null {
   if (command.parentRunId === '') return null;
   const parent = ownRun(decision, command.parentRunId, command.principal);
-  if (hasEnded(parent) || parent.state === 'stopping' || parent.authorityEndsAt <= decision.now) {
+  if (isOver(parent) || parent.authorityEndsAt <= decision.now) {
     throw new Fault(
       'failed_precondition',
       'RUN_ENDED',
-      `The parent run is ${hasEnded(parent) || parent.state === 'stopping' ? parent.state : 'past the end of its authority'}; it can have no new child.`,
+      `The parent run is ${isOver(parent) ? parent.state : 'past the end of its authority'}; it can have no new child.`,
       { metadata: { run_id: parent.runId, state: parent.state } },
     );
   }
@@ -161,7 +162,7 @@ export function decideUpdateRunState(
       throw keyReused(command.idempotencyKey);
     return { effectiveAt: ends ? inForce(decision, run.endedAt ?? decision.now, [run.runId]) : null };
   }
-  if (hasEnded(run) || run.state === 'stopping') {
+  if (isOver(run)) {
     throw new Fault(
       'failed_precondition',
       'RUN_ENDED',
@@ -199,14 +200,17 @@ export function decideUpdateRunState(
   );
   const { state, reason } = command;
   const children = ends ? [childrenEnd(decision, [run], `The parent run has ${state}.`)] : [];
-  const change: RunChange = { runs: [run], state, reason, endReason: ends ? 'run_ended' : null };
+  const change: RunChange =
+    state === 'finished' || state === 'failed'
+      ? { runs: [run], state, reason, endReason: 'run_ended' }
+      : { runs: [run], state, reason, endReason: null };
   changeRunStates(decision, [...children, change], command.requestIds);
   return { effectiveAt: ends ? inForce(decision, decision.now, [run.runId]) : null };
 }
 
 /**
- * When the end of runs, and of the runs below them, is in force everywhere: at once, but what they held of local kinds
- * after its lock delay (P3).
+ * When the end of runs, and of the runs below them, is in force everywhere: at once, but what they held of view and
+ * local kinds after its lock delay (P3).
  */
 function inForce(decision: Decision, endedAt: Micros, runIds: Iterable<string>): Micros {
   const ended = new Set(runIds);
@@ -230,17 +234,18 @@ export interface StopRunCommand {
   readonly requestIds: readonly string[];
 }
 
-/** StopRun: nothing is allowed or granted once it has returned (P3, F14); idempotent. */
+/** StopRun: nothing is allowed or granted once it has returned (P3, F14), also while outcomes are open (R4); idempotent. */
 export function decideStopRun(decision: Decision, command: StopRunCommand): { effectiveAt: Micros } {
   const run =
     command.principal === null ? decision.run(command.runId) : ownRun(decision, command.runId, command.principal);
   if (run === undefined) throw runNotFound(command.runId);
-  if (!hasEnded(run)) stop(decision, [run], command.reason, command.requestIds);
+  if (!isOver(run)) stop(decision, [run], command.reason, command.requestIds);
   return { effectiveAt: inForce(decision, run.endedAt ?? decision.now, [run.runId]) };
 }
 
 function stop(decision: Decision, runs: readonly Run[], reason: string, requestIds: readonly string[]): void {
-  const children = childrenEnd(decision, runs, `The parent run was stopped: ${reason}`);
+  // Without the reason: to erase the texts of the one run must be enough (A3).
+  const children = childrenEnd(decision, runs, 'The parent run was stopped; `writ run get` of that one tells why.');
   changeRunStates(decision, [children, { runs, state: 'stopped', reason, endReason: 'run_stopped' }], requestIds);
 }
 
@@ -248,7 +253,8 @@ function stop(decision: Decision, runs: readonly Run[], reason: string, requestI
 function childrenEnd(decision: Decision, parents: readonly Run[], reason: string): RunChange {
   const ending = new Set(parents.map((run) => run.runId));
   const children = parents.flatMap((run) => descendantsOf(decision.state, run.runId));
-  const others = new Map(children.filter((run) => !ending.has(run.runId)).map((run) => [run.runId, run]));
+  const live = children.filter((run) => !ending.has(run.runId) && !isOver(run));
+  const others = new Map(live.map((run) => [run.runId, run]));
   return { runs: [...others.values()], state: 'stopped', reason, endReason: 'parent_ended' };
 }
 
@@ -296,7 +302,12 @@ export function decideStopRuns(
     },
     { requestIds: command.requestIds },
   );
-  stop(decision, matching, command.reason, command.requestIds);
+  stop(
+    decision,
+    matching.filter((run) => !isOver(run)),
+    command.reason,
+    command.requestIds,
+  );
   return { runIds, effectiveAt: inForce(decision, decision.now, runIds) };
 }
 
@@ -306,7 +317,7 @@ function matches(decision: Decision, run: Run, command: StopRunsCommand): boolea
   for (const lease of liveLeasesOf(decision.state, run.runId)) {
     if (lease.entries.some((entry) => touches(entry.resource, command.resource))) return true;
   }
-  return false;
+  return openWritesOf(decision.state, run.runId).some(({ resource }) => touches(resource, command.resource));
 }
 
 /** Whether one of two resources is at, above or below the other. */

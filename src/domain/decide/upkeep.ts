@@ -3,12 +3,13 @@ import type { DatabaseIdentity, DenialCount } from '../event.js';
 import { locksOfLease } from '../held-locks.js';
 import { isPast, type Lease, queueEnd, underLockDelay } from '../lease.js';
 import { credentialsDeadBy, WRITTEN_WITHIN } from '../lock-delay.js';
-import { hasEnded, type Run } from '../run.js';
+import { isOver, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
 import { ATTACHED_FOR } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { enterState, openLocalKinds } from './ending.js';
+import { thawPast } from './freezes.js';
 import { grantWaiters, lookAgain } from './granting.js';
 
 /** Most leases, lock delays and runs that one sweep ends by their time; the rest follow in the next one. */
@@ -16,7 +17,7 @@ export const SWEEP_LIMIT = 500;
 
 /**
  * Turns what time has already decided into events: expired leases, lock delays and waits that are over, places nobody
- * came back for, resource sets whose start has come, what lost history closed, runs whose authority has ended. Expiry is
+ * came back for, resource sets whose start has come, freezes that are over, what lost history closed, runs whose authority has ended. Expiry is
  * true at reads before this runs.
  */
 export function decideSweep(decision: Decision): { more: boolean } {
@@ -34,10 +35,12 @@ export function decideSweep(decision: Decision): { more: boolean } {
   for (const lease of past) endPast(decision, lease);
   const runs = runsPastAuthority(decision, SWEEP_LIMIT - past.length);
   const why = 'The end of its authority passed.';
-  const held = enterState(decision, runs.expired, 'expired', why, 'run_ended');
+  const expired = { runs: runs.expired, state: 'expired', reason: why, endReason: 'run_ended' } as const;
+  const held = enterState(decision, expired);
   for (const lease of held) endOne(decision, lease, 'run_ended', why);
   grantWaiters(decision, [...past, ...held].flatMap(locksOfLease));
   openLocalKinds(decision);
+  thawPast(decision);
   lookAgain(decision, begun);
   return { more: past.length >= SWEEP_LIMIT || runs.more };
 }
@@ -47,7 +50,7 @@ function runsPastAuthority(decision: Decision, limit: number): { expired: Run[];
   const expired: Run[] = [];
   let left = limit;
   for (const run of decision.state.runs.values()) {
-    if (hasEnded(run) || run.authorityEndsAt > decision.now) continue;
+    if (isOver(run) || run.authorityEndsAt > decision.now) continue;
     left -= 1 + [...liveLeasesOf(decision.state, run.runId)].length;
     const alone = limit === SWEEP_LIMIT && expired.length === 0;
     if (left < 0 && !alone) return { expired, more: true };
@@ -107,7 +110,8 @@ export function decideRecordDenials(decision: Decision, denials: readonly Denial
 function emitDenials(decision: Decision, denials: readonly DenialCount[]): void {
   const [first] = denials;
   if (first === undefined) return;
-  const resources = [...new Set(denials.map((denial) => denial.resource))];
+  // Of a path that no route names no resource is known.
+  const resources = [...new Set(denials.map((denial) => denial.resource))].filter((resource) => resource !== '');
   decision.emit({ kind: 'checks_denied', denials }, { resources, requestIds: idsOf(denials), runId: first.runId });
 }
 
@@ -128,7 +132,7 @@ export interface IdentifyCommand {
 
 /**
  * Records which database this is; lost history ends every lease and blocks every run (P2). With the history, grants of
- * local kinds may be lost that a target still accepts: nobody is granted any before their credentials are dead (P3).
+ * view and local kinds may be lost that a target still believes: nobody is granted any before they are dead there (P3).
  */
 export function decideIdentify(decision: Decision, command: IdentifyCommand): void {
   const { now, bounds, state } = decision;
