@@ -5,7 +5,9 @@ import { evolve } from '../domain/evolve.js';
 import { bindingId, type Overlay, overlay, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
 import type { AppendBatch, DatabaseIdentity, EventRecord, Head, MapVersion } from '../storage/store.js';
-import { BODY_VERSION, canonicalJson, encodeBody } from './event-codec.js';
+import { canonicalJson } from './canonical-json.js';
+import { BODY_VERSION, encodeBody } from './event-codec.js';
+import { newSalt, withoutText } from './event-texts.js';
 import { hashEvent } from './hash-chain.js';
 
 /** A command on its way: what decides it, and who waits for the answer. */
@@ -108,6 +110,10 @@ function toBatch(
     keys: layer.keys.changed(),
     unmatched: layer.unmatched.changed(),
     revocations: layer.revocations.changed(),
+    admissions: layer.admissions.changed(),
+    rehearsals: layer.rehearsals.changed(),
+    freezes: layer.freezes.changed(),
+    thawed: layer.freezes.deleted(),
     mapVersion: mapVersionOf(events),
     newKeys: distinct(written.newKeys),
     reliedOnAsPast: written.past,
@@ -138,25 +144,28 @@ export function toRecords(
   batchId: string,
   head: Head,
   events: readonly DomainEvent[],
+  salt: () => string = newSalt,
 ): EventRecord[] {
   let { revision, hash } = head;
   return events.map((event) => {
     revision += 1;
+    const { body, texts } = withoutText(event.body, salt);
     const record = {
       namespace,
       revision,
       time: event.time,
       batchId,
       kind: event.body.kind,
-      bodyVersion: BODY_VERSION,
+      bodyVersion: texts.length === 0 ? BODY_VERSION.plain : BODY_VERSION.withoutText,
       actor: event.actor,
       runId: event.runId,
       leaseId: event.leaseId,
       resources: event.resources,
       requestIds: event.requestIds,
-      body: encodeBody(event.body),
+      body: encodeBody(body),
       prevHash: hash,
       hash: '',
+      texts,
     };
     hash = hashEvent(record);
     record.hash = hash;

@@ -2,10 +2,10 @@ import { NOTHING_LOADED } from '../domain/decide/decision.js';
 import { decideIdentify } from '../domain/decide/upkeep.js';
 import { Fault } from '../domain/fault.js';
 import { MILLISECOND, SECOND } from '../domain/time.js';
-import type { Gate, Head, Snapshot } from '../storage/store.js';
+import type { Gate, Head, Snapshot, Store } from '../storage/store.js';
 import { newCommand, planBatch } from './batch.js';
-import { decodeEvent } from './event-codec.js';
 import { type HistoryVerdict, judgeHistory, type SeenHead } from './history.js';
+import { lostBranches } from './lost-branches.js';
 import type { EngineOptions } from './options.js';
 import { DatabaseChanged, ReplicaLog } from './replica-log.js';
 import { GENESIS, ReplicaState } from './replica-state.js';
@@ -89,27 +89,28 @@ async function judge(
   let continued: { seen: SeenHead; hashAtSeen: string } | null = null;
   for (const seen of [remembered, options.witness.read(namespace)]) {
     if (seen === null || seen.revision === 0) continue;
-    const hashAtSeen = (await options.store.readEvent(namespace, seen.revision))?.hash ?? null;
+    const hashAtSeen = await hashAt(options.store, namespace, seen.revision);
+    // Whoever cut the log had judged its history; whether it went on from there it cannot say any more.
+    if (hashAtSeen === 'cut') continue;
     if (hashAtSeen === seen.hash) continued = { seen, hashAtSeen };
     else if (!(await lossRecorded(namespace, options, seen))) return judgeHistory({ ...facts, seen, hashAtSeen });
   }
   return judgeHistory({ ...facts, ...(continued ?? { seen: null, hashAtSeen: null }) });
 }
 
-/** Most identities looked at, the last ones. */
-const MAX_IDENTITIES = 100;
+/** The hash of the event at a revision, `cut` when it was cut, null when the log does not reach so far. */
+async function hashAt(store: Store, namespace: string, revision: number): Promise<string | 'cut' | null> {
+  const event = await store.readEvent(namespace, revision);
+  if (event !== null) return event.hash;
+  const cut = await store.readCut(namespace);
+  if (cut === null || revision >= cut.firstRevision) return null;
+  return revision === cut.firstRevision - 1 ? cut.hashBefore : 'cut';
+}
 
 /** Whether the log branched off before this head and says so: the branch was lost, and every lease of it was ended. */
 async function lossRecorded(namespace: string, options: EngineOptions, seen: SeenHead): Promise<boolean> {
-  const filter = { kinds: ['database_identified'], newestFirst: true, limit: MAX_IDENTITIES };
-  const events = (await options.store.listEvents(namespace, filter)).map(decodeEvent);
-  return events.some(
-    ({ body, time }) =>
-      body.kind === 'database_identified' &&
-      body.lostHistory &&
-      body.continuesFrom.revision < seen.revision &&
-      time > seen.time,
-  );
+  const branches = await lostBranches(options.store, namespace);
+  return branches.some(({ revision, time }) => revision < seen.revision && time > seen.time);
 }
 
 /** Appends `database_identified`; if somebody else was faster, the caller establishes anew. */

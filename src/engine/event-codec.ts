@@ -1,22 +1,19 @@
-import canonicalizeModule from 'canonicalize';
-import type { DomainEvent, EventBody } from '../domain/event.js';
+import type { ReportedWrite } from '../domain/admission.js';
+import type { DomainEvent, EventBody, LeaseAmended } from '../domain/event.js';
 import type { Lease, LeaseEntry } from '../domain/lease.js';
 import type { Run } from '../domain/run.js';
 import { sharedActions } from '../domain/shared-actions.js';
 import type { EventRecord } from '../storage/store.js';
+import { canonicalJson } from './canonical-json.js';
+import { withText } from './event-texts.js';
 
-/** The form of bodies written now. Older ones are lifted by `upcast`; newer or unknown ones stop the namespace. */
-export const BODY_VERSION = 1;
+/**
+ * The forms of bodies: 1 has any text in its place, 2 has the salted hash of a free text there (see event-texts.ts). A
+ * body without free text is the same in both, and is written as 1. Unknown ones stop the namespace.
+ */
+export const BODY_VERSION = { plain: 1, withoutText: 2 } as const;
 
-// The package is CommonJS; under NodeNext its default export is typed as the module.
-const canonicalize = canonicalizeModule as unknown as (value: unknown) => string | undefined;
-
-/** RFC 8785. */
-export function canonicalJson(value: unknown): string {
-  const text = canonicalize(value);
-  if (text === undefined) throw new TypeError('there is no canonical JSON of this value');
-  return text;
-}
+const READABLE: ReadonlySet<number> = new Set(Object.values(BODY_VERSION));
 
 const ENTRY_DEFAULTS = {
   scope: 'exact',
@@ -24,13 +21,16 @@ const ENTRY_DEFAULTS = {
   impliedBy: '',
   mode: 'enforce',
   validation: 'introspect',
+  maxViewAge: 0,
   resolver: '',
   observedVersion: null,
   observedRefusal: null,
+  suspended: false,
   token: 0,
 } as const satisfies Partial<LeaseEntry>;
 
 const LEASE_DEFAULTS = {
+  delegatedFrom: '',
   request: null,
   purpose: '',
   ruleLocks: [],
@@ -48,6 +48,7 @@ const LEASE_DEFAULTS = {
   endedAt: null,
   endRefusal: null,
   lockDelay: null,
+  takeOver: null,
 } as const satisfies Partial<Lease>;
 
 // Every field of a record in one order, and then what was told: see leaseEntry in domain/lease.ts for why.
@@ -65,12 +66,28 @@ const ANY_LEASE: Lease = {
   ...LEASE_DEFAULTS,
 };
 
-const RUN_DEFAULTS: Partial<Run> = { initiatorVerified: false, parentRunId: '', maxTtl: null };
+const RUN_DEFAULTS: Partial<Run> = { initiatorVerified: false, parentRunId: '', maxTtl: null, endsAs: null };
+
+const AMENDED_DEFAULTS = { times: null, left: null, binding: null } as const satisfies Partial<LeaseAmended>;
+
+const REPORT_DEFAULTS = {
+  admissionId: '',
+  observedVersion: null,
+  newVersion: null,
+  changedFields: [],
+  contradicts: false,
+} as const satisfies Partial<ReportedWrite>;
+
+// What each grant writes has its names in the order of canonical JSON (see canonical-json.ts).
+const namesOf = <T extends object>(record: T): readonly (keyof T)[] => Object.keys(record).sort() as (keyof T)[];
+
+const ENTRY_NAMES = namesOf(ANY_ENTRY);
+const LEASE_NAMES = namesOf(ANY_LEASE);
 
 /** What a record says beyond the defaults: a log of millions of grants is read by people and paid for by byte. */
-function compact<T extends object>(record: T, defaults: Partial<T>): Partial<T> {
+function compact<T extends object>(record: T, defaults: Partial<T>, names = namesOf(record)): Partial<T> {
   const told: Partial<T> = {};
-  for (const key of Object.keys(record) as (keyof T)[]) {
+  for (const key of names) {
     const value = record[key];
     const usual = defaults[key];
     const same =
@@ -80,8 +97,12 @@ function compact<T extends object>(record: T, defaults: Partial<T>): Partial<T> 
   return told;
 }
 
+const inOrder = (record: object): object => compact(record, {});
+
+const compactEntry = (entry: LeaseEntry): object => compact(entry, ENTRY_DEFAULTS, ENTRY_NAMES);
+
 function compactLease(lease: Lease): object {
-  return { ...compact(lease, LEASE_DEFAULTS), entries: lease.entries.map((entry) => compact(entry, ENTRY_DEFAULTS)) };
+  return { ...compact(lease, LEASE_DEFAULTS, LEASE_NAMES), entries: lease.entries.map(compactEntry) };
 }
 
 function fullEntry(told: Partial<LeaseEntry>): LeaseEntry {
@@ -96,13 +117,21 @@ function fullLease(told: Partial<Lease>): Lease {
 export function encodeBody(body: EventBody): string {
   const { kind: _, ...rest } = body;
   if (body.kind === 'lease_granted' || body.kind === 'lease_queued') {
-    return canonicalJson({ ...rest, lease: compactLease(body.lease) });
+    return canonicalJson(inOrder({ ...rest, lease: compactLease(body.lease) }));
   }
   if (body.kind === 'lease_reexpanded') {
-    return canonicalJson({ ...rest, entries: body.entries.map((entry) => compact(entry, ENTRY_DEFAULTS)) });
+    return canonicalJson({ ...rest, entries: body.entries.map(compactEntry) });
+  }
+  if (body.kind === 'lease_amended') {
+    const entries = body.entries.map(compactEntry);
+    const left = body.left && { ...body.left, entries: body.left.entries.map(compactEntry) };
+    return canonicalJson({ ...compact(rest, AMENDED_DEFAULTS), entries, ...(left && { left }) });
   }
   if (body.kind === 'run_created') return canonicalJson({ ...rest, run: compact(body.run, RUN_DEFAULTS) });
   if (body.kind === 'lease_ended') return canonicalJson(compact(rest, { lockDelayUntil: null }));
+  if (body.kind === 'run_state_changed') return canonicalJson(compact(rest, { endsAs: null }));
+  if (body.kind === 'writes_reported')
+    return canonicalJson({ ...rest, writes: body.writes.map((write) => compact(write, REPORT_DEFAULTS)) });
   if (body.kind === 'database_identified') return canonicalJson(compact(rest, { localKindsFrom: null }));
   return canonicalJson(rest);
 }
@@ -114,12 +143,17 @@ export const EVENT_KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'conflict_map_put',
   'run_created',
   'run_state_changed',
+  'writes_admitted',
+  'writes_reported',
+  'doubt_settled',
   'lease_queued',
   'lease_granted',
   'lease_attached',
   'lease_claimed',
   'leases_renewed',
+  'renewals_refused',
   'lease_reexpanded',
+  'lease_amended',
   'lease_ended',
   'lock_delay_ended',
   'key_bound',
@@ -128,8 +162,18 @@ export const EVENT_KINDS: ReadonlySet<string> = new Set<EventBody['kind']>([
   'credentials_refused',
   'credentials_revoked',
   'signing_keys_changed',
+  'rehearsal_begun',
+  'rehearsal_recorded',
+  'write_set_taken_over',
+  'pattern_frozen',
+  'pattern_thawed',
   'checks_denied',
+  'override_reported',
   'resources_unmatched',
+  'texts_erased',
+  'log_cut',
+  'checkpoint_begun',
+  'checkpoint_written',
 ]);
 
 /** An event this version cannot read. The namespace stops on this replica rather than skipping it (P7). */
@@ -139,7 +183,7 @@ export class UnknownEvent extends Error {
 
 /** The event of a stored record. */
 export function decodeEvent(record: EventRecord): DomainEvent {
-  if (!EVENT_KINDS.has(record.kind) || record.bodyVersion !== BODY_VERSION) {
+  if (!EVENT_KINDS.has(record.kind) || !READABLE.has(record.bodyVersion)) {
     throw new UnknownEvent(
       `revision ${record.revision} of ${record.namespace} is of kind ${record.kind} version ${record.bodyVersion}, which this version of Writ cannot read; upgrade this replica`,
     );
@@ -152,15 +196,23 @@ export function decodeEvent(record: EventRecord): DomainEvent {
     leaseId: record.leaseId,
     resources: record.resources,
     requestIds: record.requestIds,
-    body: restored(body),
+    body: restored(record.bodyVersion === BODY_VERSION.withoutText ? withText(body, record.texts) : body),
   };
 }
 
 function restored(body: EventBody): EventBody {
   if (body.kind === 'lease_granted' || body.kind === 'lease_queued') return { ...body, lease: fullLease(body.lease) };
   if (body.kind === 'lease_reexpanded') return { ...body, entries: body.entries.map(fullEntry) };
+  if (body.kind === 'lease_amended') {
+    const { left, ...amended } = { ...AMENDED_DEFAULTS, ...body };
+    const entries = amended.entries.map(fullEntry);
+    return { ...amended, entries, left: left && { ...left, entries: left.entries.map(fullEntry) } };
+  }
   if (body.kind === 'run_created') return { ...body, run: { ...RUN_DEFAULTS, ...body.run } };
   if (body.kind === 'lease_ended') return { ...body, lockDelayUntil: body.lockDelayUntil ?? null };
+  if (body.kind === 'run_state_changed') return { ...body, endsAs: body.endsAs ?? null };
+  if (body.kind === 'writes_reported')
+    return { ...body, writes: body.writes.map((write) => ({ ...REPORT_DEFAULTS, ...write })) };
   if (body.kind === 'database_identified') return { ...body, localKindsFrom: body.localKindsFrom ?? null };
   return body;
 }

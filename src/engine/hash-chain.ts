@@ -14,8 +14,8 @@ import type { EventRecord } from '../storage/store.js';
 /** What the first event of a log follows. */
 export const GENESIS_HASH = '0'.repeat(64);
 
-/** Everything that is hashed. */
-export type HashedEvent = Omit<EventRecord, 'hash'>;
+/** Everything that is hashed: free text is not, but its salted hash is a part of the body. */
+export type HashedEvent = Omit<EventRecord, 'hash' | 'texts'>;
 
 const HASH = /^[0-9a-f]{64}$/;
 

@@ -1,4 +1,5 @@
-import type { LoadedRecords, NeedsLoad } from '../domain/decide/decision.js';
+import type { Admission } from '../domain/admission.js';
+import { type CheckName, checkId, type LoadedRecords, type NeedsLoad } from '../domain/decide/decision.js';
 import { bindingId } from '../domain/state.js';
 import type { Loaded, Store } from '../storage/store.js';
 
@@ -12,12 +13,15 @@ export async function loadMissing(
   const leaseIds = distinct(wanted.flatMap(({ leaseId, leaseIds = [] }) => [leaseId ?? [], leaseIds].flat()));
   const runIds = distinct(wanted.flatMap(({ runId, runIds = [] }) => [runId ?? [], runIds].flat()));
   const keys = wanted.flatMap(({ key }) => key ?? []);
-  const [leases, runs, bindings] = await Promise.all([
+  const admissionIds = distinct(wanted.flatMap(({ admissionId }) => admissionId ?? []));
+  const checks = wanted.flatMap(({ check }) => check ?? []);
+  const [leases, runs, bindings, admissions] = await Promise.all([
     leaseIds.length === 0 ? null : store.loadLeases(namespace, leaseIds),
     runIds.length === 0 ? null : store.loadRuns(namespace, runIds),
     keys.length === 0 ? null : store.loadKeys(namespace, keys),
+    admissionIds.length + checks.length === 0 ? null : store.loadAdmissions(namespace, admissionIds, checks),
   ]);
-  const revisions = [leases, runs, bindings].flatMap((loaded) => loaded?.revision ?? []);
+  const revisions = [leases, runs, bindings, admissions].flatMap((loaded) => loaded?.revision ?? []);
   if (revisions.length === 0) throw new Error('a look-up that asks for nothing');
   const keyIds = keys.map(({ scope, key }) => bindingId(scope, key));
   return {
@@ -26,8 +30,28 @@ export async function loadMissing(
       leases: withLoaded(before.leases, leaseIds, leases, (lease) => lease.leaseId),
       runs: withLoaded(before.runs, runIds, runs, (run) => run.runId),
       keys: withLoaded(before.keys, keyIds, bindings, ({ scope, key }) => bindingId(scope, key)),
+      admissions: withLoaded(before.admissions, admissionIds, admissions, ({ admissionId }) => admissionId),
+      checks: withChecks(before.checks, checks, admissions?.records ?? []),
     },
   };
+}
+
+function withChecks(
+  before: LoadedRecords['checks'],
+  asked: readonly CheckName[],
+  loaded: readonly Admission[],
+): LoadedRecords['checks'] {
+  if (asked.length === 0) return before;
+  const after = new Map(before);
+  for (const check of asked) {
+    const id = checkId(check);
+    const found = loaded.filter((admission) => checkId(admission) === id);
+    after.set(
+      id,
+      found.map(({ admissionId }) => admissionId),
+    );
+  }
+  return after;
 }
 
 function distinct(ids: readonly string[]): string[] {

@@ -1,16 +1,18 @@
 import { type Decision, type LoadedRecords, NeedsLoad, NOTHING_LOADED, View } from '../domain/decide/decision.js';
 import { Fault } from '../domain/fault.js';
 import { emptyState, type State } from '../domain/state.js';
-import type { Micros } from '../domain/time.js';
-import { type Head, StoreError } from '../storage/store.js';
+import { type Micros, SECOND } from '../domain/time.js';
+import { type Head, type Store, StoreError } from '../storage/store.js';
 import { BatchRun, BatchTooLarge } from './append-loop.js';
 import { type Command, newCommand, type Plan } from './batch.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
 import type { EngineOptions } from './options.js';
 import { ReadIndex } from './read-index.js';
-import { DatabaseChanged, type ReplicaLog } from './replica-log.js';
+import type { LogPosition, PlacedEvent } from './recent-events.js';
+import { BehindTheCut, DatabaseChanged, type ReplicaLog } from './replica-log.js';
 import { GENESIS, LogForked } from './replica-state.js';
+import type { Divergence, StateDigests } from './state-digest.js';
 import { pause, toFault } from './trouble.js';
 import { WaitingCalls } from './waiting-calls.js';
 
@@ -30,6 +32,8 @@ const NOT_READY = new Fault(
   'NOT_READY',
   'The coordinator has not yet loaded this namespace; try again.',
 );
+/** A refused append counts for so long: who is sent no calls any more makes no append that could succeed. */
+const REFUSAL_COUNTS: Micros = 5 * SECOND;
 const SHUTTING_DOWN = new Fault('unavailable', 'SHUTTING_DOWN', 'This replica is shutting down; call another one.');
 
 /**
@@ -43,14 +47,18 @@ const SHUTTING_DOWN = new Fault('unavailable', 'SHUTTING_DOWN', 'This replica is
 export class NamespaceEngine {
   private log: ReplicaLog | null = null;
   private trouble: Fault | null = NOT_READY;
+  /** This replica is not to be believed any more, whatever it loads: until it is started anew. */
+  private divergence: Fault | null = null;
   private establishing: Promise<void> | null = null;
   private working = false;
   private stopped = false;
   private queue: Command[] = [];
   private confirmedHead = 0;
   private confirmedAt: Micros = Number.NEGATIVE_INFINITY;
+  private refusedAt: Micros = Number.NEGATIVE_INFINITY;
   private readonly readIndex: ReadIndex;
   private readonly waitingCalls = new WaitingCalls(this);
+  private readonly followers = new Set<() => void>();
   private readonly nothing: State;
 
   constructor(
@@ -77,6 +85,11 @@ export class NamespaceEngine {
     this.changed();
   }
 
+  /** The database that it lives in, for what is read past the state: history, and pages of what has ended. */
+  get store(): Store {
+    return this.options.store;
+  }
+
   /** The acknowledged state, for what needs no proof: gauges, sweeping, waking. */
   get state(): State {
     return this.log?.state ?? this.nothing;
@@ -86,9 +99,19 @@ export class NamespaceEngine {
     return this.log?.head ?? GENESIS;
   }
 
+  /** Of the live state; null before it is loaded. */
+  get digests(): StateDigests | null {
+    return this.log?.digests ?? null;
+  }
+
   /** Why nothing can be decided now; null when all is well. */
   get notReady(): Fault | null {
     return this.trouble;
+  }
+
+  /** The last append was refused, and that lately: the disk is full, or the database is read-only (F24). */
+  get cannotWrite(): boolean {
+    return this.options.monotonicNow() - this.refusedAt < REFUSAL_COUNTS;
   }
 
   /** Time since the database last confirmed the head; the poller asks again and again. */
@@ -113,6 +136,17 @@ export class NamespaceEngine {
   /** Calls back when a waiting request is settled, or its place was taken over by another call. */
   onSettled(leaseId: string, attachment: number, wake: () => void): () => void {
     return this.waitingCalls.add(leaseId, attachment, wake);
+  }
+
+  /** Calls back whenever more of the log is known here, and when nothing can be decided any more. */
+  onAdvance(listener: () => void): () => void {
+    this.followers.add(listener);
+    return () => this.followers.delete(listener);
+  }
+
+  /** What follows a place in the log, as far as it is known here: in order, without gaps, a page at most. */
+  async after(from: LogPosition): Promise<readonly PlacedEvent[]> {
+    return this.usable().after(from);
   }
 
   /** Decides a command and resolves once its events are committed (P7, P8). */
@@ -188,7 +222,9 @@ export class NamespaceEngine {
     const fault = toFault(error);
     if (error instanceof DatabaseChanged || error instanceof LogForked) {
       const changed = error instanceof DatabaseChanged ? error : new DatabaseChanged(error.message);
-      this.options.observer.problem(`namespace ${this.namespace}: ${error.message}`, error);
+      const line = `namespace ${this.namespace}: ${error.message}`;
+      if (error instanceof BehindTheCut) this.options.observer.notice(line);
+      else this.options.observer.problem(line, error);
       void this.reestablish(changed).catch(() => undefined);
       return changed;
     }
@@ -204,6 +240,7 @@ export class NamespaceEngine {
   /** Loads everything anew and judges the history; meanwhile nothing is decided. One at a time. */
   private reestablish(why: Fault): Promise<void> {
     if (this.stopped) return Promise.reject(SHUTTING_DOWN);
+    if (this.divergence !== null) return Promise.reject(this.divergence);
     this.trouble = why;
     this.establishing ??= this.establishUntilDone().finally(() => {
       this.establishing = null;
@@ -216,7 +253,8 @@ export class NamespaceEngine {
       if (this.stopped) throw SHUTTING_DOWN;
       try {
         this.log = await establish(this.namespace, this.options, this.log?.head ?? null, () => this.changed());
-        this.trouble = null;
+        this.trouble = this.divergence;
+        this.log.digests.onDiverged = (divergence) => this.diverged(divergence);
         this.confirmedAt = this.options.monotonicNow();
         this.changed();
         this.work();
@@ -234,8 +272,21 @@ export class NamespaceEngine {
     }
   }
 
+  /** What it holds in memory is not what the log says: nobody can know since when, so it decides nothing more (P8). */
+  private diverged({ revision, own, logged }: Divergence): void {
+    this.divergence = new Fault(
+      'unavailable',
+      'STATE_DIVERGED',
+      `The state of namespace ${this.namespace} on this replica is not the one that the log tells of at revision ${revision}. It decides nothing more: call another replica. An operator keeps its logs and starts it anew.`,
+    );
+    this.trouble = this.divergence;
+    this.options.observer.problem(`${this.divergence.message} Digest ${own}, in the log ${logged}.`, this.divergence);
+    this.changed();
+  }
+
   private changed(): void {
     this.waitingCalls.changed();
+    for (const listener of this.followers) listener();
   }
 
   private work(): void {
@@ -260,8 +311,11 @@ export class NamespaceEngine {
   private async runBatch(commands: readonly Command[]): Promise<void> {
     try {
       const run = new BatchRun(this.usable(), this.options, commands, async () => void (await this.confirm()));
-      answerAll(commands, await run.settle());
+      const plan = await run.settle();
+      if (plan.batch !== null) this.refusedAt = Number.NEGATIVE_INFINITY;
+      answerAll(commands, plan);
     } catch (error) {
+      if (error instanceof StoreError && error.kind === 'read_only') this.refusedAt = this.options.monotonicNow();
       const parted = error instanceof BatchTooLarge || (error instanceof StoreError && error.kind === 'bad_data');
       if (parted && commands.length > 1) {
         const half = Math.ceil(commands.length / 2);
@@ -285,11 +339,21 @@ function isUnknownNamespace(error: unknown): boolean {
   return error instanceof Fault && error.reason === 'NAMESPACE_NOT_FOUND';
 }
 
-function answerAll(commands: readonly Command[], plan: Plan): void {
-  commands.forEach((command, index) => {
-    const outcome = plan.outcomes[index];
-    if (outcome === undefined) command.reject(new Error('a command without outcome'));
-    else if ('error' in outcome) command.reject(toFault(outcome.error));
-    else command.resolve({ value: outcome.value, revision: outcome.revision, now: outcome.now });
-  });
+/** Callers that are answered in one turn of the event loop. */
+const ANSWERED_PER_TURN = 16;
+
+/**
+ * In portions: while one is written, the callers of the one before send their next calls, and the next batch is under
+ * way. Answered all at once, callers, coordinator and database would work in turns, each waiting for the other two.
+ */
+function answerAll(commands: readonly Command[], plan: Plan, from = 0): void {
+  const end = Math.min(commands.length, from + ANSWERED_PER_TURN);
+  for (let index = from; index < end; index += 1) answer(commands[index], plan.outcomes[index]);
+  if (end < commands.length) setImmediate(() => answerAll(commands, plan, end));
+}
+
+function answer(command: Command | undefined, outcome: Plan['outcomes'][number] | undefined): void {
+  if (outcome === undefined) command?.reject(new Error('a command without outcome'));
+  else if ('error' in outcome) command?.reject(toFault(outcome.error));
+  else command?.resolve({ value: outcome.value, revision: outcome.revision, now: outcome.now });
 }

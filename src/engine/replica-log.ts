@@ -8,7 +8,9 @@ import { DatabaseClock } from './database-clock.js';
 import { sameIdentity } from './history.js';
 import { loadMissing } from './load-missing.js';
 import type { EngineOptions } from './options.js';
+import { eventsAfter, type LogPosition, type PlacedEvent } from './recent-events.js';
 import { LogForked, type ReplicaState } from './replica-state.js';
+import type { StateDigests } from './state-digest.js';
 
 /** Events read at once while following the log. */
 const TAIL_PAGE = 1_000;
@@ -17,6 +19,13 @@ const TAIL_PAGE = 1_000;
 export class DatabaseChanged extends Fault {
   constructor(why: string) {
     super('unavailable', 'DATABASE_CHANGED', `Nothing is decided until the database is known again: ${why}.`);
+  }
+}
+
+/** The log was cut beyond what this replica has read: it loads the state from the projections. */
+export class BehindTheCut extends DatabaseChanged {
+  constructor(revision: number) {
+    super(`the log was cut beyond revision ${revision}, up to which this replica had read it`);
   }
 }
 
@@ -47,6 +56,10 @@ export class ReplicaLog {
 
   get head(): Head {
     return this.replica.head;
+  }
+
+  get digests(): StateDigests {
+    return this.replica.digests;
   }
 
   /** Records looked up at an earlier revision may be out of date. */
@@ -100,9 +113,16 @@ export class ReplicaLog {
     this.take(records);
   }
 
+  /** What follows a place in the log, as far as this replica knows it; see `eventsAfter`. */
+  after(from: LogPosition): Promise<readonly PlacedEvent[]> {
+    return eventsAfter(this.options.store, this.namespace, this.head, this.replica.recent, from);
+  }
+
   /** Applies events that were read from the log. */
   take(records: readonly EventRecord[]): void {
     const before = this.head.revision;
+    // The log has no gaps, so what is missing was cut, or else the history is lost: that is judged when it is loaded.
+    if (records[0] !== undefined && records[0].revision > before + 1) throw new BehindTheCut(before);
     this.replica.follow(records);
     for (const { batchId } of records) if (this.watched.has(batchId)) this.seen.add(batchId);
     if (this.head.revision !== before) this.advanced();
@@ -111,11 +131,10 @@ export class ReplicaLog {
   /** Makes an acknowledged plan the state; the tail may have brought some of it already. */
   commit(plan: Plan): void {
     const batch = plan.batch;
-    const last = batch?.events[batch.events.length - 1];
-    if (batch === null || last === undefined) return;
+    if (batch === null) return;
     const base = batch.expectedHead?.revision ?? 0;
     if (this.head.revision === base) {
-      this.replica.commit(plan.overlay, { revision: last.revision, hash: last.hash, time: last.time });
+      this.replica.commit(plan.overlay, batch.events, plan.events);
       this.advanced();
     } else {
       this.take(batch.events);

@@ -1,6 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { isOpen } from '../domain/admission.js';
 import { compileStored } from '../domain/conflict-map/index.js';
-import { evolve, insert, insertRun } from '../domain/evolve.js';
+import type { DomainEvent } from '../domain/event.js';
+import { evolve, insert, insertAdmission, insertRun } from '../domain/evolve.js';
 import { principalScope, runScope } from '../domain/key-binding.js';
 import { underLockDelay } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
@@ -8,6 +10,8 @@ import { bindingId, emptyState, type Overlay, type State } from '../domain/state
 import type { EventRecord, Head, Snapshot } from '../storage/store.js';
 import { decodeEvent } from './event-codec.js';
 import { GENESIS_HASH } from './hash-chain.js';
+import { RecentEvents } from './recent-events.js';
+import { StateDigests } from './state-digest.js';
 
 export const GENESIS: Head = { revision: 0, hash: GENESIS_HASH, time: 0 };
 
@@ -33,6 +37,9 @@ export class ReplicaState {
    * at an earlier one may be out of date.
    */
   forgottenThrough: number;
+  /** The end of the log, for those who follow it event by event. */
+  readonly recent = new RecentEvents();
+  readonly digests = new StateDigests();
   private readonly forgettable: (() => void)[] = [];
   private readonly endedAt: number[] = [];
 
@@ -65,24 +72,37 @@ export class ReplicaState {
       const event = decodeEvent(record);
       evolve(this.state, event, record.revision);
       this.head = { revision: record.revision, hash: record.hash, time: record.time };
+      this.recent.push({ revision: record.revision, hash: record.hash, event });
+      this.digests.saw(this.state, event, record.revision);
       const { body } = event;
       if (body.kind === 'lease_ended' || body.kind === 'lock_delay_ended') this.rememberLease(body.leaseId);
+      if (body.kind === 'writes_reported')
+        for (const { admissionId } of body.writes) this.rememberAdmission(admissionId);
+      if (body.kind === 'doubt_settled') this.rememberAdmission(body.admissionId);
       if (body.kind === 'run_state_changed') this.rememberRun(body.runId);
       if (body.kind === 'lease_granted' || body.kind === 'lease_queued')
         this.rememberKey(runScope(body.lease.runId), body.lease.idempotencyKey);
       if (body.kind === 'run_created') this.rememberKey(principalScope(body.run.principal), body.run.idempotencyKey);
       if (body.kind === 'key_bound') this.rememberKey(body.binding.scope, body.binding.key);
+      if (body.kind === 'lease_amended' && body.binding !== null)
+        this.rememberKey(body.binding.scope, body.binding.key);
     }
     this.forget();
   }
 
-  /** Makes an acknowledged overlay the state. Its base must be this state as it is. */
-  commit(overlay: Overlay, head: Head): void {
-    const { leases, runs, keys } = overlay;
+  /** Makes an acknowledged overlay the state, with the events that made it. Its base must be this state as it is. */
+  commit(overlay: Overlay, records: readonly EventRecord[], events: readonly DomainEvent[]): void {
+    const { leases, runs, keys, admissions } = overlay;
     overlay.commit();
-    this.head = head;
+    records.forEach((record, index) => {
+      this.head = { revision: record.revision, hash: record.hash, time: record.time };
+      const event = events[index] as DomainEvent;
+      this.recent.push({ revision: record.revision, hash: record.hash, event });
+      this.digests.saw(this.state, event, record.revision);
+    });
     for (const lease of leases.changed()) if (lease.state === 'ended') this.rememberLease(lease.leaseId);
     for (const run of runs.changed()) if (hasEnded(run)) this.rememberRun(run.runId);
+    for (const admission of admissions.changed()) if (!isOpen(admission)) this.rememberAdmission(admission.admissionId);
     for (const binding of keys.changed()) this.rememberKey(binding.scope, binding.key);
     this.forget();
   }
@@ -99,6 +119,15 @@ export class ReplicaState {
     this.remember(() => {
       const run = this.state.runs.get(runId);
       if (run !== undefined && hasEnded(run)) this.state.runs.delete(runId);
+    });
+  }
+
+  /** One that is open stays: it is remembered anew when it is closed. */
+  private rememberAdmission(admissionId: string): void {
+    if (admissionId === '') return;
+    this.remember(() => {
+      const admission = this.state.admissions.get(admissionId);
+      if (admission !== undefined && !isOpen(admission)) this.state.admissions.delete(admissionId);
     });
   }
 
@@ -129,8 +158,12 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
   }
   state.identity = snapshot.recorded?.identity ?? null;
   state.localKindsFrom = snapshot.recorded?.localKindsFrom ?? null;
+  state.inputs.knownSince = head.time;
   for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
+  for (const admission of snapshot.admissions) insertAdmission(state, admission);
   for (const revocation of snapshot.revocations) state.revocations.set(revocation.subject, revocation);
+  for (const rehearsal of snapshot.rehearsals) state.rehearsals.set(rehearsal.pattern, rehearsal);
+  for (const freeze of snapshot.freezes) state.freezes.set(freeze.pattern, freeze);
   for (const seen of snapshot.unmatched) state.unmatched.set(seen.resource, seen);
 }

@@ -1,9 +1,10 @@
 import { startOf } from '../domain/conflict-map/index.js';
 import { decideAttach, decideSweep } from '../domain/decide/upkeep.js';
 import { endsAt, holdsLocks, type Lease } from '../domain/lease.js';
-import { hasEnded } from '../domain/run.js';
+import { isOver } from '../domain/run.js';
 import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
+import { cutPortion } from './cut-portion.js';
 import { createNamespace } from './establish.js';
 import { NamespaceEngine } from './namespace-engine.js';
 import type { EngineOptions } from './options.js';
@@ -18,6 +19,10 @@ const SWEEP_SPREAD_MS = 50;
 const ATTACH_EVERY_MS = 5_000;
 const PURGE_EVERY_MS = 60_000;
 const PURGE_RUNS = 200;
+/** Likewise of free texts: events that may have some. */
+const PURGE_TEXTS = 1_000;
+/** Likewise of what a cut of the log gave up. */
+const CUT_EVENTS = 2_000;
 /** Between two portions of a purge. */
 const PURGE_PAUSE_MS = 100;
 /** So many records are walked at every look for what is due; more of them once in `WALK_EVERY`. */
@@ -34,8 +39,12 @@ const ATTACH_CHUNK = 500;
 
 export interface ReplicaOptions extends Omit<EngineOptions, 'alive'> {
   readonly replicaId: string;
+  /** Whether a namespace that is found in this database lives here, and is no copy that was left behind. */
+  readonly livesHere: (namespace: string) => Promise<boolean>;
   /** Ended runs and what belongs to them are removed from the projections after this. */
   readonly purgeAfter: Micros;
+  /** Free text of events is erased after this long (A3). */
+  readonly textRetention: Micros;
 }
 
 /** One coordinator process: its namespaces, and the work that goes on without being asked for. */
@@ -58,24 +67,34 @@ export class Replica {
 
   /** Starts the background work and opens every namespace there is; "default" exists from the start. */
   async start(): Promise<void> {
-    await this.beat();
-    this.every(HEARTBEAT_EVERY_MS, () => this.beat());
-    this.every(this.options.pollInterval / MILLISECOND, () => this.poll());
-    this.every(SWEEP_EVERY_MS, () => this.sweep());
-    this.every(ATTACH_EVERY_MS, () => this.extendAttachments());
-    this.every(PURGE_EVERY_MS, () => this.purge());
-    this.unsubscribe = this.options.store.onAppended((namespace) => this.hinted(namespace));
+    await this.beginWork();
     await createNamespace(DEFAULT_NAMESPACE, 'system', this.engineOptions);
     await this.begin(DEFAULT_NAMESPACE).started;
     this.every(OPEN_EVERY_MS, () => this.openAll());
     await this.openAll();
   }
 
+  /** As `start`, in a database beside the main one: it may be unreachable now, and found later. */
+  async join(): Promise<void> {
+    await this.beginWork();
+    this.every(OPEN_EVERY_MS, () => this.openAll());
+    await this.openAll().catch((error) => this.options.observer.problem('a database cannot be used yet', error));
+  }
+
+  private async beginWork(): Promise<void> {
+    await this.beat();
+    this.every(HEARTBEAT_EVERY_MS, () => this.beat());
+    this.every(this.options.pollInterval / MILLISECOND, () => this.poll());
+    this.every(SWEEP_EVERY_MS, () => this.sweep());
+    this.every(ATTACH_EVERY_MS, () => this.extendAttachments());
+    this.every(PURGE_EVERY_MS, () => this.purge());
+    this.unsubscribe = this.options.store.onAppended((namespace) => void this.hinted(namespace).catch(() => undefined));
+  }
+
   /** Another replica has written: follow, or begin to. */
-  private hinted(namespace: string): void {
+  private async hinted(namespace: string): Promise<void> {
     const engine = this.engines.get(namespace);
-    const work = engine === undefined ? this.open(namespace) : engine.refresh();
-    void work.catch(() => undefined);
+    await (engine === undefined ? this.openIfHere(namespace) : engine.refresh());
   }
 
   async stop(): Promise<void> {
@@ -83,7 +102,6 @@ export class Replica {
     for (const timer of this.timers) clearInterval(timer);
     this.unsubscribe();
     for (const engine of this.engines.values()) engine.stop();
-    await this.options.witness.close();
   }
 
   /**
@@ -93,11 +111,20 @@ export class Replica {
   private async openAll(): Promise<void> {
     for (let after = ''; ; ) {
       const names = await this.options.store.listNamespaces(after, NAMESPACES_PAGE);
-      for (const name of names) if (!this.engines.has(name)) void this.open(name).catch(() => undefined);
+      for (const name of names) if (!this.engines.has(name)) void this.openIfHere(name).catch(() => undefined);
       const last = names[names.length - 1];
       if (last === undefined || names.length < NAMESPACES_PAGE) return;
       after = last;
     }
+  }
+
+  private async openIfHere(namespace: string): Promise<void> {
+    if (await this.options.livesHere(namespace)) await this.open(namespace);
+  }
+
+  /** Names after one, in order, at most `limit`. */
+  async listNamespaces(after: string, limit: number): Promise<string[]> {
+    return this.options.store.listNamespaces(after, limit);
   }
 
   /**
@@ -149,6 +176,8 @@ export class Replica {
     const engine = this.engines.get(DEFAULT_NAMESPACE);
     if (engine === undefined) reasons.push('the default namespace is not loaded yet');
     else if (engine.notReady !== null) reasons.push(`${DEFAULT_NAMESPACE}: ${engine.notReady.message}`);
+    // A heartbeat may still fit where an event does not.
+    else if (engine.cannotWrite) reasons.push('the database cannot write: its disk is full, or it is read-only');
     // After an outage the database may be another one: it is asked before this replica is sent calls.
     else if (engine.sinceConfirmed() > HEARTBEAT_MAX_AGE) reasons.push('the database has not confirmed the log lately');
     return reasons;
@@ -260,9 +289,13 @@ export class Replica {
   /** Whether there is more to purge; one namespace that fails does not keep the others from it. */
   private async purgePortion(engine: NamespaceEngine): Promise<boolean> {
     if (engine.notReady !== null || this.stopped) return false;
-    const before = engine.estimatedNow() - this.options.purgeAfter;
+    const { store, purgeAfter, textRetention } = this.options;
+    const now = engine.estimatedNow();
     try {
-      return (await this.options.store.purge(engine.namespace, before, PURGE_RUNS)) >= PURGE_RUNS;
+      const runs = await store.purge(engine.namespace, now - purgeAfter, PURGE_RUNS);
+      const texts = await store.eraseTextsBefore(engine.namespace, now - textRetention, PURGE_TEXTS);
+      const cut = await cutPortion(store, engine.namespace, CUT_EVENTS);
+      return runs >= PURGE_RUNS || texts >= PURGE_TEXTS || cut.more;
     } catch (error) {
       this.options.observer.problem(`namespace ${engine.namespace} could not be purged`, error);
       return false;
@@ -299,7 +332,8 @@ function earliestEnd(state: State, now: Micros, lastWalk: Micros): Micros {
     earliest = Math.min(earliest, endOf(lease), start > lastWalk ? start : Number.POSITIVE_INFINITY);
     if (earliest <= now) return earliest;
   }
-  for (const run of state.runs.values()) if (!hasEnded(run)) earliest = Math.min(earliest, run.authorityEndsAt);
+  for (const { until } of state.freezes.values()) earliest = Math.min(earliest, until ?? Number.POSITIVE_INFINITY);
+  for (const run of state.runs.values()) if (!isOver(run)) earliest = Math.min(earliest, run.authorityEndsAt);
   return earliest;
 }
 

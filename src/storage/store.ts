@@ -1,7 +1,11 @@
+import type { Admission } from '../domain/admission.js';
 import type { Revocation } from '../domain/credential.js';
+import type { CheckName } from '../domain/decide/decision.js';
 import type { DatabaseIdentity } from '../domain/event.js';
+import type { Freeze } from '../domain/freeze.js';
 import type { KeyBinding } from '../domain/key-binding.js';
 import type { Lease } from '../domain/lease.js';
+import type { KindRehearsal } from '../domain/rehearsal.js';
 import type { Run } from '../domain/run.js';
 import type { SigningKey } from '../domain/signing-keys.js';
 import type { Micros } from '../domain/time.js';
@@ -41,6 +45,17 @@ export interface EventRecord {
   readonly body: string;
   readonly prevHash: string;
   readonly hash: string;
+  /** Free text that the body holds the hash of; not hashed itself, and gone once it is erased (A3). */
+  readonly texts: readonly EventText[];
+}
+
+/** A free text of an event, and the proof that it was this one: SHA-256 over salt and text stands in the body. */
+export interface EventText {
+  /** 64 hexadecimal digits. */
+  readonly digest: string;
+  /** 32 hexadecimal digits. */
+  readonly salt: string;
+  readonly text: string;
 }
 
 /** What one statement saw, with one clock value. */
@@ -89,6 +104,11 @@ export interface AppendBatch {
   readonly keys: readonly KeyBinding[];
   readonly unmatched: readonly UnmatchedResource[];
   readonly revocations: readonly Revocation[];
+  readonly admissions: readonly Admission[];
+  readonly rehearsals: readonly KindRehearsal[];
+  readonly freezes: readonly Freeze[];
+  /** Patterns whose freeze is gone; none of those above. */
+  readonly thawed: readonly string[];
   readonly mapVersion: MapVersion | null;
   /** Keys that were decided as never used before, whether the batch binds them or not; the statement proves it (P6). */
   readonly newKeys: readonly { readonly scope: string; readonly key: string }[];
@@ -122,6 +142,10 @@ export interface Snapshot {
   readonly unmatched: readonly UnmatchedResource[];
   /** Those that still matter. */
   readonly revocations: readonly Revocation[];
+  /** Tracked writes whose outcome is not known, in the order in which they were let in. */
+  readonly admissions: readonly Admission[];
+  readonly rehearsals: readonly KindRehearsal[];
+  readonly freezes: readonly Freeze[];
   /** What the last `database_identified` event recorded; null: none yet. */
   readonly recorded: Recorded | null;
 }
@@ -137,6 +161,16 @@ export interface Recorded {
 export interface Loaded<T> {
   readonly revision: number;
   readonly records: readonly T[];
+}
+
+/** Where a log begins since it was cut. */
+export interface LogCut {
+  /** The first event that is kept. */
+  readonly firstRevision: number;
+  /** Hash of the event before it. */
+  readonly hashBefore: string;
+  /** The first event that is still there: below `firstRevision` while what was given up is being removed. */
+  readonly lowest: number;
 }
 
 export interface EventFilter {
@@ -156,6 +190,13 @@ export interface Heartbeat {
   readonly replicaId: string;
   /** On the database clock, read before the commit. */
   readonly at: Micros;
+}
+
+/** The right of one replica to publish the log of a namespace for a while. */
+export interface TailerLease {
+  readonly namespace: string;
+  /** Higher than that of any holder before; below 2^53. */
+  readonly token: number;
 }
 
 export type StoreErrorKind =
@@ -194,7 +235,7 @@ export interface Store {
     after: number,
     decide: (tail: readonly EventRecord[], gate: Gate) => AppendBatch | null,
   ): Promise<AppendResult | null>;
-  /** Events after a revision, in order, at most `limit`. */
+  /** Events after a revision, in order, at most `limit`; fewer where they are large: only none is the end. */
   readTail(namespace: string, after: number, limit: number): Promise<EventRecord[]>;
   /** One event; null when there is none at that revision. */
   readEvent(namespace: string, revision: number): Promise<EventRecord | null>;
@@ -203,6 +244,12 @@ export interface Store {
   loadLeases(namespace: string, leaseIds: readonly string[]): Promise<Loaded<Lease>>;
   loadRuns(namespace: string, runIds: readonly string[]): Promise<Loaded<Run>>;
   loadKeys(namespace: string, keys: readonly { scope: string; key: string }[]): Promise<Loaded<KeyBinding>>;
+  /** By id, and all that checks let in, of each check the newest ones; closed ones too. */
+  loadAdmissions(
+    namespace: string,
+    admissionIds: readonly string[],
+    checks: readonly CheckName[],
+  ): Promise<Loaded<Admission>>;
   /** Ended and live ones, by id order after `afterId`. */
   listLeases(
     namespace: string,
@@ -212,8 +259,13 @@ export interface Store {
     namespace: string,
     filter: { principal?: string; states?: readonly string[]; afterId?: string; limit: number },
   ): Promise<Run[]>;
+  /** At most `filter.limit`; fewer where they are large: only none, or one, is the end. */
   listEvents(namespace: string, filter: EventFilter): Promise<EventRecord[]>;
   listNamespaces(after: string, limit: number): Promise<string[]>;
+  /** In the main database: which one a namespace lives in; null: nobody said, so in the main one. */
+  namespaceHome(namespace: string): Promise<string | null>;
+  /** Says where it lives, if nobody has; returns where it does. */
+  claimNamespaceHome(namespace: string, database: string): Promise<string>;
   readMapVersion(namespace: string, version: number): Promise<MapVersion | null>;
   /** Newest first, versions below `below` (null: from the newest). */
   listMapVersions(namespace: string, below: number | null, limit: number): Promise<MapVersion[]>;
@@ -224,6 +276,14 @@ export interface Store {
    * matter any more; returns how many runs.
    */
   purge(namespace: string, before: Micros, limit: number): Promise<number>;
+  /** Erases the oldest free texts of events from before that time, of at most `limit` events; returns how many texts. */
+  eraseTextsBefore(namespace: string, before: Micros, limit: number): Promise<number>;
+  /** Erases the free texts of the events of a run that come before that revision; returns how many. */
+  eraseTextsOfRun(namespace: string, runId: string, beforeRevision: number): Promise<number>;
+  /** Where the log begins since it was cut; null: it is whole. */
+  readCut(namespace: string): Promise<LogCut | null>;
+  /** Removes events that the recorded cut gave up, the oldest first, at most `limit`; returns how many. */
+  cutLog(namespace: string, limit: number): Promise<number>;
   /** The signing keys of the installation, and the clock they were read at. */
   readSigningKeys(): Promise<{ readonly now: Micros; readonly keys: readonly SigningKey[] }>;
   /**
@@ -233,6 +293,13 @@ export interface Store {
   changeSigningKeys(
     decide: (keys: readonly SigningKey[], now: Micros) => readonly SigningKey[],
   ): Promise<readonly SigningKey[]>;
+  /**
+   * Claims, or keeps, the right to publish the logs of these namespaces for `ttl` on the database clock; returns those
+   * that nobody else has. It may be used for `ttl` counted from before the call.
+   */
+  claimTailers(replicaId: string, namespaces: readonly string[], ttl: Micros): Promise<readonly TailerLease[]>;
+  /** Gives up all that the replica claimed, for the next one at once. */
+  yieldTailers(replicaId: string): Promise<void>;
   /** Calls back when another replica may have appended to a namespace: a hint, never relied on (P11). */
   onAppended(listener: (namespace: string) => void): () => void;
   close(): Promise<void>;

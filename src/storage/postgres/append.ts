@@ -1,17 +1,21 @@
 import type { Micros } from '../../domain/time.js';
 import { type AppendBatch, type AppendResult, type Gate, StoreError } from '../store.js';
+import { admissionColumns } from './admissions.js';
 import type { Session } from './connections.js';
 import { isLostRace, isReadOnly, toStoreError } from './errors.js';
 import { type GateReader, type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
 import { leaseColumns, writeSetColumns } from './lease-rows.js';
 import {
   eventColumns,
+  freezeColumns,
   type KeyRow,
   keyColumns,
   keyFromRow,
   mapVersionColumns,
+  rehearsalColumns,
   revocationColumns,
   runColumns,
+  textColumns,
   unmatchedColumns,
 } from './rows.js';
 import { type SqlValue, type Statement, statement } from './statement.js';
@@ -83,7 +87,7 @@ WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
 
 /** Keys that were decided as never used before; any row proves the decision wrong (P6). */
 const KNOWN_KEYS = `
-  SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us, b.stopped
+  SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us, b.stopped, b.effective_at_us
   FROM json_to_recordset($new_keys::json) AS n (scope text, key text)
   CROSS JOIN LATERAL (
     SELECT * FROM writ.key_binding AS k
@@ -104,13 +108,14 @@ leases AS (
   INSERT INTO writ.lease AS old (namespace, lease_id, run_id, state, generation, requested_ttl_us, ttl_us, max_ttl_us,
     created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
     claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us,
-    end_refusal, credentials_until_us, lock_delay_until_us, lock_delayed)
+    end_refusal, credentials_until_us, lock_delay_until_us, lock_delayed, delegated_from)
   SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
     state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
     created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
     progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
     waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
-    ended_at_us bigint, end_refusal text, credentials_until_us bigint, lock_delay_until_us bigint, lock_delayed boolean)
+    ended_at_us bigint, end_refusal text, credentials_until_us bigint, lock_delay_until_us bigint, lock_delayed boolean,
+    delegated_from text)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
@@ -123,37 +128,39 @@ leases AS (
     attachment = excluded.attachment, attached = excluded.attached, end_reason = excluded.end_reason,
     ended_at_us = excluded.ended_at_us, end_refusal = excluded.end_refusal,
     credentials_until_us = excluded.credentials_until_us, lock_delay_until_us = excluded.lock_delay_until_us,
-    lock_delayed = excluded.lock_delayed
+    lock_delayed = excluded.lock_delayed, delegated_from = excluded.delegated_from
 )`,
   writeSets: `
 write_sets AS (
-  INSERT INTO writ.lease_write_set (namespace, lease_id, idempotency_key, purpose, request, entries, rule_locks)
+  INSERT INTO writ.lease_write_set (namespace, lease_id, idempotency_key, purpose, request, entries, rule_locks,
+    take_over)
   SELECT $namespace, w.* FROM json_to_recordset($write_sets::json) AS w (lease_id text, idempotency_key text,
-    purpose text, request text, entries text, rule_locks text)
+    purpose text, request text, entries text, rule_locks text, take_over text)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     idempotency_key = excluded.idempotency_key, purpose = excluded.purpose, request = excluded.request,
-    entries = excluded.entries, rule_locks = excluded.rule_locks
+    entries = excluded.entries, rule_locks = excluded.rule_locks, take_over = excluded.take_over
 )`,
   keys: `
 keys AS (
-  INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us, stopped)
+  INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us, stopped,
+    effective_at_us)
   SELECT $namespace, k.* FROM json_to_recordset($keys::json) AS k (scope text, key text, use text, fingerprint text,
-    run_id text, lease_id text, bound_at_us bigint, stopped text)
+    run_id text, lease_id text, bound_at_us bigint, stopped text, effective_at_us bigint)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, scope, key) DO UPDATE SET
     use = excluded.use, fingerprint = excluded.fingerprint, run_id = excluded.run_id, lease_id = excluded.lease_id,
-    bound_at_us = excluded.bound_at_us, stopped = excluded.stopped
+    bound_at_us = excluded.bound_at_us, stopped = excluded.stopped, effective_at_us = excluded.effective_at_us
 )`,
   runs: `
 runs AS (
   INSERT INTO writ.run (namespace, run_id, idempotency_key, state, state_reason, block_cause, purpose, goal_revision,
     initiator, principal, allowed, escalation, authority_ends_at_us, created_at_us, ended_at_us, initiator_verified,
-    parent_run_id, max_ttl_us)
+    parent_run_id, max_ttl_us, ends_as)
   SELECT $namespace, r.* FROM json_to_recordset($runs::json) AS r (run_id text, idempotency_key text,
     state writ.run_state, state_reason text, block_cause text, purpose text, goal_revision text, initiator text,
     principal text, allowed text, escalation text, authority_ends_at_us bigint, created_at_us bigint,
-    ended_at_us bigint, initiator_verified boolean, parent_run_id text, max_ttl_us bigint)
+    ended_at_us bigint, initiator_verified boolean, parent_run_id text, max_ttl_us bigint, ends_as writ.run_state)
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, run_id) DO UPDATE SET
     idempotency_key = excluded.idempotency_key, state = excluded.state, state_reason = excluded.state_reason,
@@ -162,7 +169,22 @@ runs AS (
     escalation = excluded.escalation, authority_ends_at_us = excluded.authority_ends_at_us,
     created_at_us = excluded.created_at_us, ended_at_us = excluded.ended_at_us,
     initiator_verified = excluded.initiator_verified, parent_run_id = excluded.parent_run_id,
-    max_ttl_us = excluded.max_ttl_us
+    max_ttl_us = excluded.max_ttl_us, ends_as = excluded.ends_as
+)`,
+  admissions: `
+admissions AS (
+  INSERT INTO writ.admission (namespace, admission_id, lease_id, run_id, resource, action, token, request_id,
+    observed_version, target, admitted_at_us, in_doubt_since_us, unsure, outcome, known_at_us, known_by, settled,
+    new_version)
+  SELECT $namespace, a.* FROM json_to_recordset($admissions::json) AS a (admission_id text, lease_id text, run_id text,
+    resource text, action text, token bigint, request_id text, observed_version text, target text,
+    admitted_at_us bigint, in_doubt_since_us bigint, unsure boolean, outcome text, known_at_us bigint, known_by text,
+    settled boolean, new_version text)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, admission_id) DO UPDATE SET
+    in_doubt_since_us = excluded.in_doubt_since_us, unsure = excluded.unsure, outcome = excluded.outcome,
+    known_at_us = excluded.known_at_us, known_by = excluded.known_by, settled = excluded.settled,
+    new_version = excluded.new_version
 )`,
   unmatched: `
 unmatched AS (
@@ -180,12 +202,43 @@ revocations AS (
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, subject) DO UPDATE SET revoked_at_us = excluded.revoked_at_us, until_us = excluded.until_us
 )`,
+  rehearsals: `
+rehearsals AS (
+  INSERT INTO writ.rehearsal (namespace, pattern, last, window_open)
+  SELECT $namespace, r.* FROM json_to_recordset($rehearsals::json) AS r (pattern text, last text, window_open text)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, pattern) DO UPDATE SET last = excluded.last, window_open = excluded.window_open
+)`,
+  freezes: `
+freezes AS (
+  INSERT INTO writ.freeze (namespace, pattern, scope, denies_checks, reason, frozen_by, frozen_at_us, until_us,
+    effective_at_us)
+  SELECT $namespace, f.* FROM json_to_recordset($freezes::json) AS f (pattern text, scope text, denies_checks boolean,
+    reason text, frozen_by text, frozen_at_us bigint, until_us bigint, effective_at_us bigint)
+  WHERE ${WENT_IN}
+  ON CONFLICT (namespace, pattern) DO UPDATE SET scope = excluded.scope, denies_checks = excluded.denies_checks,
+    reason = excluded.reason, frozen_by = excluded.frozen_by, frozen_at_us = excluded.frozen_at_us,
+    until_us = excluded.until_us, effective_at_us = excluded.effective_at_us
+)`,
+  // Of other patterns than those above: one statement cannot write a row and delete it.
+  thawed: `
+thawed AS (
+  DELETE FROM writ.freeze AS f
+  WHERE f.namespace = $namespace AND ${WENT_IN}
+    AND f.pattern = ANY (ARRAY(SELECT json_array_elements_text($thawed::json)))
+)`,
   // A version is put once: a plain INSERT, so that a second one of the same number fails.
   mapVersion: `
 map_version AS (
   INSERT INTO writ.map_version (namespace, version, text, document, author, reason, created_at_us)
   SELECT $namespace, m.* FROM json_to_record($map_version::json) AS m (version bigint, text text, document text,
     author text, reason text, created_at_us bigint)
+  WHERE ${WENT_IN}
+)`,
+  texts: `
+texts AS (
+  INSERT INTO writ.event_text (namespace, revision, digest, salt, text)
+  SELECT $namespace, t.* FROM json_to_recordset($texts::json) AS t (revision bigint, digest bytea, salt bytea, text text)
   WHERE ${WENT_IN}
 )`,
   requests: `
@@ -334,9 +387,18 @@ function checkBatch(batch: AppendBatch): void {
     batch.unmatched.map((unmatched) => unmatched.resource),
   );
   refuseDuplicates(
+    'admission',
+    batch.admissions.map((admission) => admission.admissionId),
+  );
+  refuseDuplicates(
     'revocation',
     batch.revocations.map((revocation) => revocation.subject),
   );
+  refuseDuplicates(
+    'rehearsed kind',
+    batch.rehearsals.map((rehearsal) => rehearsal.pattern),
+  );
+  refuseDuplicates('frozen pattern', [...batch.freezes.map((freeze) => freeze.pattern), ...batch.thawed]);
 }
 
 function refuseDuplicates(what: string, ids: readonly string[]): void {
@@ -363,6 +425,11 @@ function encode(
   add('runs', 'runs', batch.runs.map(runColumns));
   add('unmatched', 'unmatched', batch.unmatched.map(unmatchedColumns));
   add('revocations', 'revocations', batch.revocations.map(revocationColumns));
+  add('texts', 'texts', batch.events.flatMap(textColumns));
+  add('admissions', 'admissions', batch.admissions.map(admissionColumns));
+  add('rehearsals', 'rehearsals', batch.rehearsals.map(rehearsalColumns));
+  add('freezes', 'freezes', batch.freezes.map(freezeColumns));
+  add('thawed', 'thawed', batch.thawed);
   add('requests', 'requests', requestRows(batch));
   if (batch.mapVersion !== null) {
     parts.add('mapVersion');

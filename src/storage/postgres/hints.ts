@@ -1,22 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
+import { createAnnouncer, HintPayloads, type Hints } from '../hints.js';
 import { clientConfig, type Lane } from './connections.js';
 import { statement } from './statement.js';
 
-/**
- * Hints that a namespace has grown, by NOTIFY. Nothing depends on them (P11): a lost one costs the time until the next
- * poll. They are sent after the commit, on their own, and coalesced: NOTIFY takes a lock that all databases of the
- * cluster share, which an append must never wait for.
- */
-export interface Hints {
-  /** Soon, and at most every COALESCE_MS. Never throws, never waits. */
-  announce(namespace: string): void;
-  listen(listener: (namespace: string) => void): () => void;
-  close(): Promise<void>;
-}
-
 const CHANNEL = 'writ_appended';
-const COALESCE_MS = 20;
 const RECONNECT_FIRST_MS = 100;
 const RECONNECT_MAX_MS = 10_000;
 
@@ -27,73 +15,27 @@ const NOTIFY = statement(
 SELECT set_config('synchronous_commit', 'off', true), pg_notify('${CHANNEL}', h) FROM unnest($hints::text[]) AS h`,
 );
 
-/** For `notify: false`: says nothing and hears nothing. */
-export const NO_HINTS: Hints = {
-  announce: () => undefined,
-  listen: () => () => undefined,
-  close: async () => undefined,
-};
-
+/**
+ * Hints by NOTIFY. They are sent after the commit, on their own: NOTIFY takes a lock that all databases of the cluster
+ * share, which an append must never wait for.
+ */
 export function createHints(url: string, lane: Lane, log: (line: string) => void): Hints {
-  // Tells our own hints from those of others.
-  const origin = randomUUID();
-  const announcer = createAnnouncer(lane, origin);
-  const listeners = new Set<(namespace: string) => void>();
-  const onPayload = (payload: string): void => {
-    const [from, namespace] = split(payload);
-    if (from === origin) return;
-    for (const listener of listeners) listener(namespace);
-  };
+  const payloads = new HintPayloads(randomUUID());
+  const announcer = createAnnouncer((namespaces) => {
+    const hints = namespaces.map((namespace) => payloads.of(namespace));
+    return lane.read((session) => session.query(NOTIFY, { hints }));
+  });
   let receiver: Receiver | null = null;
   return {
     announce: announcer.announce,
     listen(listener) {
-      // One entry per call, also when the same function listens twice.
-      const own = (namespace: string): void => listener(namespace);
-      listeners.add(own);
-      receiver ??= createReceiver(url, onPayload, log);
-      return () => void listeners.delete(own);
+      receiver ??= createReceiver(url, (payload) => payloads.received(payload), log);
+      return payloads.listen(listener);
     },
     async close() {
       announcer.close();
-      listeners.clear();
+      payloads.clear();
       await receiver?.close();
-    },
-  };
-}
-
-function split(payload: string): [origin: string, namespace: string] {
-  const colon = payload.indexOf(':');
-  return [payload.slice(0, colon), payload.slice(colon + 1)];
-}
-
-function createAnnouncer(lane: Lane, origin: string): { announce(namespace: string): void; close(): void } {
-  const pending = new Set<string>();
-  let timer: NodeJS.Timeout | null = null;
-  let sentAt = Number.NEGATIVE_INFINITY;
-  let closed = false;
-  const send = async (): Promise<void> => {
-    const hints = [...pending].map((namespace) => `${origin}:${namespace}`);
-    pending.clear();
-    sentAt = performance.now();
-    await lane.read((session) => session.query(NOTIFY, { hints }));
-  };
-  return {
-    announce(namespace) {
-      if (closed) return;
-      pending.add(namespace);
-      if (timer !== null) return;
-      const wait = Math.max(0, sentAt + COALESCE_MS - performance.now());
-      timer = setTimeout(() => {
-        timer = null;
-        // A hint that cannot be sent is a hint lost.
-        send().catch(() => undefined);
-      }, wait);
-      timer.unref();
-    },
-    close() {
-      closed = true;
-      if (timer !== null) clearTimeout(timer);
     },
   };
 }

@@ -1,9 +1,10 @@
-import type { Access, RequestedEntry, RuleLock, Scope, WriteSetRequest } from '../../domain/entry.js';
+import type { Access, RequestedEntry, RuleLock, Scope, Validation, WriteSetRequest } from '../../domain/entry.js';
 import {
   type EndReason,
   type Lease,
   type LeaseEntry,
   type LeaseState,
+  type TakeOver,
   underLockDelay,
   type Waiting,
 } from '../../domain/lease.js';
@@ -48,12 +49,16 @@ export interface LeaseRow {
   readonly credentials_until_us: Micros | null;
   readonly lock_delay_until_us: Micros | null;
   readonly lock_delayed: boolean;
+  /** Empty: of none. */
+  readonly delegated_from: string;
   /** Null with all that follow: the write set is missing. */
   readonly idempotency_key: string | null;
   readonly purpose: string | null;
   readonly request: string | null;
   readonly entries: string | null;
   readonly rule_locks: string | null;
+  /** JSON; null also: it was acquired. */
+  readonly take_over: string | null;
 }
 
 /** What a lease row of an append is called in its JSON parameter: the columns of writ.lease. */
@@ -86,6 +91,7 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
     credentials_until_us: lease.credentialsUntil,
     lock_delay_until_us: lease.lockDelay?.until ?? null,
     lock_delayed: underLockDelay(lease),
+    delegated_from: lease.delegatedFrom,
   };
 }
 
@@ -98,6 +104,7 @@ export function writeSetColumns(lease: Lease): Record<string, unknown> {
     request: lease.request === null ? null : JSON.stringify(packRequest(lease.request)),
     entries: JSON.stringify(packEntries(lease.entries)),
     rule_locks: lease.ruleLocks.length === 0 ? '[]' : JSON.stringify(lease.ruleLocks.map(packRuleLock)),
+    take_over: lease.takeOver === null ? null : JSON.stringify(lease.takeOver),
   };
 }
 
@@ -110,6 +117,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     leaseId: row.lease_id,
     runId: row.run_id,
     idempotencyKey,
+    delegatedFrom: row.delegated_from,
     state: row.state,
     generation: row.generation,
     request: row.request === null ? null : unpackRequest(JSON.parse(row.request) as PackedRequest),
@@ -133,6 +141,7 @@ export function leaseFromRow(row: LeaseRow): Lease {
     endedAt: row.ended_at_us,
     endRefusal: row.end_refusal === null ? null : (JSON.parse(row.end_refusal) as EndRefusal),
     lockDelay: row.lock_delay_until_us === null ? null : { until: row.lock_delay_until_us, over: !row.lock_delayed },
+    takeOver: row.take_over === null ? null : (JSON.parse(row.take_over) as TakeOver),
   };
 }
 
@@ -165,7 +174,9 @@ type PackedEntry = readonly [
   observedVersion?: string | null,
   observe?: 0 | 1,
   observedRefusal?: string | null,
-  local?: 0 | 1,
+  validation?: number,
+  maxViewAge?: Micros,
+  suspended?: 0 | 1,
 ];
 type PackedEntries = readonly [actions: readonly (readonly string[])[], ...entries: PackedEntry[]];
 type PackedRequestedEntry = readonly [
@@ -191,7 +202,9 @@ function trimmed(values: unknown[], defaults: readonly unknown[]): unknown[] {
   return values;
 }
 
-const ENTRY_DEFAULTS = [0, '', '', null, 0, null, 0] as const;
+const ENTRY_DEFAULTS = [0, '', '', null, 0, null, 0, 0, 0] as const;
+/** By the number that stands for it. */
+const VALIDATIONS: readonly Validation[] = ['introspect', 'local', 'view'];
 
 function packEntries(entries: readonly LeaseEntry[]): unknown[] {
   const lists: (readonly string[])[] = [];
@@ -224,7 +237,9 @@ function packEntry(entry: LeaseEntry, actions: number): unknown[] {
       entry.observedVersion,
       entry.mode === 'observe' ? 1 : 0,
       entry.observedRefusal,
-      entry.validation === 'local' ? 1 : 0,
+      VALIDATIONS.indexOf(entry.validation),
+      entry.maxViewAge,
+      entry.suspended ? 1 : 0,
     ],
     ENTRY_DEFAULTS,
   );
@@ -244,10 +259,12 @@ function unpackEntry(packed: PackedEntry, actions: readonly string[]): LeaseEntr
     exclusive: packed[5] === 1,
     impliedBy: packed[6] ?? '',
     mode: packed[9] === 1 ? 'observe' : 'enforce',
-    validation: packed[11] === 1 ? 'local' : 'introspect',
+    validation: VALIDATIONS[packed[11] ?? 0] ?? 'local',
+    maxViewAge: packed[12] ?? 0,
     resolver: packed[7] ?? '',
     observedVersion: packed[8] ?? null,
     token: packed[4],
+    suspended: packed[13] === 1,
     observedRefusal: packed[10] ?? null,
   };
 }

@@ -1,9 +1,13 @@
+import { type Hints, NO_HINTS } from '../hints.js';
 import type { AppendResult, Store } from '../store.js';
+import { loadAdmissions } from './admissions.js';
 import { append } from './append.js';
 import { connect } from './connections.js';
+import { cutLog, readCut } from './cut.js';
 import { appendExclusively } from './exclusive.js';
 import { GateReader } from './gate.js';
-import { createHints, NO_HINTS } from './hints.js';
+import { createHints } from './hints.js';
+import { claimNamespaceHome, namespaceHome } from './namespace-homes.js';
 import {
   listLeases,
   listMapVersions,
@@ -14,9 +18,10 @@ import {
   loadSnapshot,
   readMapVersion,
 } from './projections.js';
-import { listEvents, listNamespaces, readEvent, readTail } from './read.js';
+import { listEvents, listNamespaces, readEvent, readTailInParts } from './read.js';
 import { changeSigningKeys, readSigningKeys } from './signing-keys.js';
-import { heartbeat, purge } from './upkeep.js';
+import { claimTailers, yieldTailers } from './tailer-leases.js';
+import { eraseTextsBefore, eraseTextsOfRun, heartbeat, purge } from './upkeep.js';
 import { createWriteSetMemory } from './write-set-memory.js';
 
 /** How to reach the database; only `url` is needed. */
@@ -32,6 +37,8 @@ export interface PostgresStoreOptions {
    * transaction-mode pooler has none to give.
    */
   readonly notify?: boolean;
+  /** Carries hints instead of NOTIFY; closed with the store. */
+  readonly hints?: Hints;
   /** How long a connection may take. Default 5,000. */
   readonly connectTimeoutMs?: number;
   /** How long the answer to a short statement may take before its outcome counts as lost. Default 10,000. */
@@ -61,7 +68,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     log,
   });
   const { short, long } = connections;
-  const hints = notify ? createHints(url, short, log) : NO_HINTS;
+  const hints = options.hints ?? (notify ? createHints(url, short, log) : NO_HINTS);
   const gates = new GateReader();
   const memory = createWriteSetMemory();
   const context = { gates, memory };
@@ -79,7 +86,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       announced(batch.namespace, await short.write((session) => append(session, batch, context, false))),
     appendExclusively: async (namespace, after, decide) =>
       announced(namespace, await appendExclusively(short, context, namespace, after, decide)),
-    readTail: (namespace, after, limit) => short.read((session) => readTail(session, namespace, after, limit)),
+    readTail: (namespace, after, limit) => short.read((session) => readTailInParts(session, namespace, after, limit)),
     readEvent: (namespace, revision) => short.read((session) => readEvent(session, namespace, revision)),
     async loadSnapshot(namespace) {
       const snapshot = await long.read((session) => loadSnapshot(session, gates, namespace));
@@ -88,11 +95,16 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     },
     loadLeases: (namespace, ids) => short.read((session) => loadLeases(session, namespace, ids)),
     loadRuns: (namespace, ids) => short.read((session) => loadRuns(session, namespace, ids)),
+    loadAdmissions: (namespace, ids, checks) =>
+      short.read((session) => loadAdmissions(session, namespace, ids, checks)),
     loadKeys: (namespace, keys) => short.read((session) => loadKeys(session, namespace, keys)),
     listLeases: (namespace, filter) => long.read((session) => listLeases(session, namespace, filter)),
     listRuns: (namespace, filter) => long.read((session) => listRuns(session, namespace, filter)),
     listEvents: (namespace, filter) => long.read((session) => listEvents(session, namespace, filter)),
     listNamespaces: (after, limit) => long.read((session) => listNamespaces(session, after, limit)),
+    namespaceHome: (namespace) => short.read((session) => namespaceHome(session, namespace)),
+    claimNamespaceHome: (namespace, database) =>
+      short.read((session) => claimNamespaceHome(session, namespace, database)),
     readMapVersion: (namespace, version) => long.read((session) => readMapVersion(session, namespace, version)),
     listMapVersions: (namespace, below, limit) =>
       long.read((session) => listMapVersions(session, namespace, below, limit)),
@@ -102,8 +114,17 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       return beat;
     },
     purge: (namespace, before, limit) => long.read((session) => purge(session, namespace, before, limit)),
+    eraseTextsBefore: (namespace, before, limit) =>
+      long.read((session) => eraseTextsBefore(session, namespace, before, limit)),
+    eraseTextsOfRun: (namespace, runId, beforeRevision) =>
+      long.read((session) => eraseTextsOfRun(session, namespace, runId, beforeRevision)),
+    readCut: (namespace) => short.read((session) => readCut(session, namespace)),
+    cutLog: (namespace, limit) => long.read((session) => cutLog(session, namespace, limit)),
     readSigningKeys: () => short.read(readSigningKeys),
     changeSigningKeys: (decide) => short.write((session) => changeSigningKeys(session, decide)),
+    claimTailers: (replicaId, namespaces, ttl) =>
+      short.read((session) => claimTailers(session, replicaId, namespaces, ttl)),
+    yieldTailers: (replicaId) => short.read((session) => yieldTailers(session, replicaId)),
     onAppended: (listener) => hints.listen(listener),
     close() {
       closed ??= hints.close().then(() => connections.close());

@@ -2,17 +2,22 @@ import type { KeyBinding } from '../../domain/key-binding.js';
 import type { Lease } from '../../domain/lease.js';
 import { ENDED_RUN_STATES, type Run } from '../../domain/run.js';
 import type { Loaded, MapVersion, Snapshot, UnmatchedResource } from '../store.js';
+import { readOpenAdmissions } from './admissions.js';
 import type { Session } from './connections.js';
 import type { GateReader } from './gate.js';
 import { type LeaseRow, leaseFromRow } from './lease-rows.js';
 import { readRecorded } from './read.js';
 import {
+  type FreezeRow,
+  freezeFromRow,
   type KeyRow,
   keyFromRow,
   type MapVersionRow,
   mapVersionFromRow,
+  type RehearsalRow,
   type RevocationRow,
   type RunRow,
+  rehearsalFromRow,
   revocationFromRow,
   runFromRow,
   type UnmatchedRow,
@@ -33,14 +38,15 @@ const LEASE_COLUMNS = `l.lease_id, l.run_id, l.state, l.generation, l.requested_
   l.created_at_us, l.granted_at_us, l.expires_at_us, l.max_expires_at_us, l.progress_window_us, l.progress_marker,
   l.progress_at_us, l.claim_by_us, l.queued_at, l.waits_until_us, l.attached_until_us, l.attachment, l.attached,
   l.end_reason, l.ended_at_us, l.end_refusal, l.credentials_until_us, l.lock_delay_until_us, l.lock_delayed,
-  w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks`;
+  l.delegated_from,
+  w.idempotency_key, w.purpose, w.request, w.entries, w.rule_locks, w.take_over`;
 const WRITE_SET = `
   LEFT JOIN LATERAL (SELECT * FROM writ.lease_write_set AS s
     WHERE s.namespace = l.namespace AND s.lease_id = l.lease_id LIMIT 1) AS w ON true`;
 
 const RUN_COLUMNS = `r.run_id, r.idempotency_key, r.state, r.state_reason, r.block_cause, r.purpose, r.goal_revision,
   r.initiator, r.initiator_verified, r.principal, r.parent_run_id, r.max_ttl_us, r.allowed, r.escalation,
-  r.authority_ends_at_us, r.created_at_us, r.ended_at_us`;
+  r.authority_ends_at_us, r.created_at_us, r.ended_at_us, r.ends_as`;
 
 // ---------------------------------------------------------------------------------------------------- the live state
 
@@ -97,6 +103,21 @@ SELECT r.subject, r.revoked_at_us, r.until_us FROM writ.credential_revocation AS
 WHERE r.namespace = $namespace AND r.until_us > $now_us::bigint ORDER BY r.subject`,
 );
 
+const REHEARSALS = statement(
+  'rehearsals',
+  `
+SELECT r.pattern, r.last, r.window_open FROM writ.rehearsal AS r
+WHERE r.namespace = $namespace ORDER BY r.pattern`,
+);
+
+const FREEZES = statement(
+  'freezes',
+  `
+SELECT f.pattern, f.scope, f.denies_checks, f.reason, f.frozen_by, f.frozen_at_us, f.until_us, f.effective_at_us
+FROM writ.freeze AS f
+WHERE f.namespace = $namespace ORDER BY f.pattern`,
+);
+
 /**
  * REPEATABLE READ gives all statements the snapshot of the first, which reads the head: what is loaded is exactly the
  * fold of the log up to there.
@@ -117,6 +138,9 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
   const unmatched = await session.query<Row<UnmatchedRow>>(UNMATCHED, { namespace });
   const values = { namespace, now_us: gate.now };
   const revocations = await session.query<Row<RevocationRow>>(REVOCATIONS, values);
+  const admissions = await readOpenAdmissions(session, namespace);
+  const rehearsals = await session.query<Row<RehearsalRow>>(REHEARSALS, { namespace });
+  const freezes = await session.query<Row<FreezeRow>>(FREEZES, { namespace });
   const recorded = await readRecorded(session, namespace);
   await session.command('COMMIT');
   return {
@@ -126,6 +150,9 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
     mapVersion: map === undefined ? null : mapVersionFromRow(map),
     unmatched: unmatched.map((row): UnmatchedResource => unmatchedFromRow(row)),
     revocations: revocations.map(revocationFromRow),
+    admissions,
+    rehearsals: rehearsals.map(rehearsalFromRow),
+    freezes: freezes.map(freezeFromRow),
     recorded,
   };
 }
@@ -182,7 +209,8 @@ const LOAD_KEYS = statement(
   `
 SELECT head.revision AS head_revision, found.* FROM (SELECT ${HEAD_REVISION} AS revision) AS head
 LEFT JOIN (
-  SELECT k.scope, k.key, k.use, k.fingerprint, k.run_id, k.lease_id, k.bound_at_us, k.stopped
+  SELECT k.scope, k.key, k.use, k.fingerprint, k.run_id, k.lease_id, k.bound_at_us, k.stopped,
+    k.effective_at_us
   FROM unnest($scopes::text[], $keys::text[]) AS wanted (scope, key)
   CROSS JOIN LATERAL (SELECT * FROM writ.key_binding AS b
     WHERE b.namespace = $namespace AND b.scope = wanted.scope AND b.key = wanted.key LIMIT 1) AS k) AS found ON true`,
@@ -241,7 +269,7 @@ export async function listLeases(
 ): Promise<Lease[]> {
   const { suffix, where, values } = withConditions(namespace, filter.limit, [
     ['after', 'l.lease_id > $after::text', filter.afterId],
-    ['run_id', 'l.run_id = $run_id::text', filter.runId],
+    ['run_id', `l.run_id = $run_id::text AND l.run_id <> ''`, filter.runId],
     ['states', 'l.state::text = ANY ($states::text[])', filter.states],
   ]);
   // Said once more in the words of the index of live leases, which the planner cannot derive from a list.

@@ -7,8 +7,12 @@ import { type SqlValue, statement } from './statement.js';
 
 type Row<T> = T & { readonly [column: string]: unknown };
 
+/** Free text is looked up for the events that had some: form 2 of a body. As JSON, since an event may have several. */
 const COLUMNS = `e.namespace, e.revision, e.time_us, e.batch_id, e.kind, e.body_version, e.actor, e.run_id, e.lease_id,
-  e.resources, e.request_ids, e.body, e.prev_hash, e.hash`;
+  e.resources, e.request_ids, e.body, e.prev_hash, e.hash,
+  CASE WHEN e.body_version = 2 THEN (
+    SELECT json_agg(json_build_object('digest', encode(t.digest, 'hex'), 'salt', encode(t.salt, 'hex'), 'text', t.text))
+    FROM writ.event_text AS t WHERE t.namespace = e.namespace AND t.revision = e.revision) END::text AS texts`;
 
 /** A range of the primary key: following the log costs what it returns. */
 const READ_TAIL = statement(
@@ -17,6 +21,40 @@ const READ_TAIL = statement(
 SELECT ${COLUMNS} FROM writ.event AS e
 WHERE e.namespace = $namespace AND e.revision > $after::bigint ORDER BY e.revision LIMIT $limit::bigint`,
 );
+
+/**
+ * Of the bodies of one answer: most have a few hundred bytes, but one that has a conflict map can have some MiB, and a
+ * thousand of them would not fit into memory. Two events come whatever they have, so that nobody takes one for the last.
+ */
+const MAX_BODY_BYTES = 1_048_576;
+const ALWAYS_READ = 2;
+
+/** How long a body is is known without reading it. */
+function inParts(conditions: string, direction: 'ASC' | 'DESC'): string {
+  return `
+SELECT ${COLUMNS} FROM (
+  SELECT e.*, row_number() OVER read AS place, sum(octet_length(e.body)) OVER read - octet_length(e.body) AS bytes_before
+  FROM (SELECT e.* FROM writ.event AS e WHERE ${conditions} ORDER BY e.revision ${direction} LIMIT $limit::bigint) AS e
+  WINDOW read AS (ORDER BY e.revision ${direction} ROWS UNBOUNDED PRECEDING)) AS e
+WHERE e.place <= ${ALWAYS_READ} OR e.bytes_before < ${MAX_BODY_BYTES}
+ORDER BY e.revision ${direction}`;
+}
+
+const READ_TAIL_IN_PARTS = statement(
+  'read_tail_in_parts',
+  inParts('e.namespace = $namespace AND e.revision > $after::bigint', 'ASC'),
+);
+
+/** At most `limit` events, and fewer where they are large: only none is the end. */
+export async function readTailInParts(
+  session: Session,
+  namespace: string,
+  after: number,
+  limit: number,
+): Promise<EventRecord[]> {
+  const rows = await session.query<Row<EventRow>>(READ_TAIL_IN_PARTS, { namespace, after, limit });
+  return rows.map(eventFromRow);
+}
 
 export async function readTail(
   session: Session,
@@ -133,10 +171,7 @@ async function searchOnce(
   const search = statement(
     // Postgres cuts names of statements at 63 characters.
     ['find', direction.toLowerCase(), ...used.map(([name]) => name)].join('_'),
-    `
-SELECT ${COLUMNS} FROM writ.event AS e
-WHERE ${['e.namespace = $namespace', ...used.map(([, sql]) => sql)].join(' AND ')}
-ORDER BY e.revision ${direction} LIMIT $limit::bigint`,
+    inParts(['e.namespace = $namespace', ...used.map(([, sql]) => sql)].join(' AND '), direction),
   );
   return (await session.query<Row<EventRow>>(search, values)).map(eventFromRow);
 }
@@ -156,7 +191,7 @@ async function searchInWindows(session: Session, namespace: string, filter: Even
   const high = Math.min(filter.beforeRevision ?? Number.POSITIVE_INFINITY, (bounds?.last ?? 0) + 1);
   const found: EventRecord[] = [];
   // Both bounds of a window are exclusive, as those of the filter are.
-  for (let done = 0; low + 1 + done < high && found.length < filter.limit; done += RESOURCE_WINDOW) {
+  for (let done = 0; low + 1 + done < high && !isEnough(found, filter); done += RESOURCE_WINDOW) {
     const range =
       filter.newestFirst === true
         ? { afterRevision: Math.max(low, high - 1 - done - RESOURCE_WINDOW), beforeRevision: high - done }
@@ -164,6 +199,12 @@ async function searchInWindows(session: Session, namespace: string, filter: Even
     found.push(...(await searchOnce(session, namespace, { ...filter, limit: filter.limit - found.length }, range)));
   }
   return found;
+}
+
+function isEnough(found: readonly EventRecord[], { limit }: EventFilter): boolean {
+  if (found.length >= limit) return true;
+  const bytes = found.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
+  return found.length >= ALWAYS_READ && bytes >= MAX_BODY_BYTES;
 }
 
 const BOUNDS = statement(

@@ -1,9 +1,11 @@
 import type { Revocation, RevokedSubject } from '../../domain/credential.js';
-import type { Allowance } from '../../domain/entry.js';
+import type { Allowance, Scope } from '../../domain/entry.js';
+import type { Freeze } from '../../domain/freeze.js';
 import type { KeyBinding, KeyUse } from '../../domain/key-binding.js';
-import type { BlockCause, Run, RunState } from '../../domain/run.js';
+import type { KindRehearsal, Rehearsal, RehearsalWindow } from '../../domain/rehearsal.js';
+import type { BlockCause, EndedRunState, Run, RunState } from '../../domain/run.js';
 import type { Micros } from '../../domain/time.js';
-import type { EventRecord, MapVersion, UnmatchedResource } from '../store.js';
+import type { EventRecord, EventText, MapVersion, UnmatchedResource } from '../store.js';
 
 /** Rows of the smaller records, and of the log; leases are in lease-rows.ts. */
 
@@ -22,6 +24,8 @@ export interface EventRow {
   readonly body: string;
   readonly prev_hash: string;
   readonly hash: string;
+  /** JSON array; null: none, or erased. */
+  readonly texts: string | null;
 }
 
 /** All but the body, which travels on its own (see append.ts). */
@@ -58,7 +62,15 @@ export function eventFromRow(row: EventRow): EventRecord {
     body: row.body,
     prevHash: row.prev_hash,
     hash: row.hash,
+    texts: row.texts === null ? NO_TEXTS : (JSON.parse(row.texts) as EventText[]),
   };
+}
+
+const NO_TEXTS: readonly EventText[] = [];
+
+/** Free text of the events of a batch. */
+export function textColumns({ revision, texts }: EventRecord): Record<string, unknown>[] {
+  return texts.map(({ digest, salt, text }) => ({ revision, digest: `\\x${digest}`, salt: `\\x${salt}`, text }));
 }
 
 export interface RunRow {
@@ -79,6 +91,7 @@ export interface RunRow {
   readonly authority_ends_at_us: Micros;
   readonly created_at_us: Micros;
   readonly ended_at_us: Micros | null;
+  readonly ends_as: EndedRunState | null;
 }
 
 export function runColumns(run: Run): RunRow {
@@ -100,6 +113,7 @@ export function runColumns(run: Run): RunRow {
     authority_ends_at_us: run.authorityEndsAt,
     created_at_us: run.createdAt,
     ended_at_us: run.endedAt,
+    ends_as: run.endsAs,
   };
 }
 
@@ -110,6 +124,7 @@ export function runFromRow(row: RunRow): Run {
     state: row.state,
     stateReason: row.state_reason,
     blockCause: row.block_cause,
+    endsAs: row.ends_as,
     purpose: row.purpose,
     goalRevision: row.goal_revision,
     initiator: row.initiator,
@@ -135,6 +150,7 @@ export interface KeyRow {
   readonly bound_at_us: Micros;
   /** JSON. */
   readonly stopped: string | null;
+  readonly effective_at_us: Micros | null;
 }
 
 export function keyColumns(binding: KeyBinding): KeyRow {
@@ -147,6 +163,7 @@ export function keyColumns(binding: KeyBinding): KeyRow {
     lease_id: binding.leaseId,
     bound_at_us: binding.boundAt,
     stopped: binding.stopped === undefined ? null : JSON.stringify(binding.stopped),
+    effective_at_us: binding.effectiveAt ?? null,
   };
 }
 
@@ -160,6 +177,7 @@ export function keyFromRow(row: KeyRow): KeyBinding {
     leaseId: row.lease_id,
     boundAt: row.bound_at_us,
     ...(row.stopped !== null && { stopped: JSON.parse(row.stopped) as string[] }),
+    ...(row.effective_at_us !== null && { effectiveAt: row.effective_at_us }),
   };
 }
 
@@ -220,4 +238,62 @@ export function revocationColumns(revocation: Revocation): RevocationRow {
 
 export function revocationFromRow(row: RevocationRow): Revocation {
   return { subject: row.subject as RevokedSubject, revokedAt: row.revoked_at_us, until: row.until_us };
+}
+
+export interface RehearsalRow {
+  readonly pattern: string;
+  /** JSON. */
+  readonly last: string | null;
+  /** JSON. */
+  readonly window_open: string | null;
+}
+
+export function rehearsalColumns({ pattern, last, window }: KindRehearsal): RehearsalRow {
+  const text = (value: object | null) => (value === null ? null : JSON.stringify(value));
+  return { pattern, last: text(last), window_open: text(window) };
+}
+
+export function rehearsalFromRow(row: RehearsalRow): KindRehearsal {
+  return {
+    pattern: row.pattern,
+    last: row.last === null ? null : (JSON.parse(row.last) as Rehearsal),
+    window: row.window_open === null ? null : (JSON.parse(row.window_open) as RehearsalWindow),
+  };
+}
+
+export interface FreezeRow {
+  readonly pattern: string;
+  readonly scope: Scope;
+  readonly denies_checks: boolean;
+  readonly reason: string;
+  readonly frozen_by: string;
+  readonly frozen_at_us: Micros;
+  readonly until_us: Micros | null;
+  readonly effective_at_us: Micros;
+}
+
+export function freezeColumns(freeze: Freeze): FreezeRow {
+  return {
+    pattern: freeze.pattern,
+    scope: freeze.scope,
+    denies_checks: freeze.deniesChecks,
+    reason: freeze.reason,
+    frozen_by: freeze.frozenBy,
+    frozen_at_us: freeze.frozenAt,
+    until_us: freeze.until,
+    effective_at_us: freeze.effectiveAt,
+  };
+}
+
+export function freezeFromRow(row: FreezeRow): Freeze {
+  return {
+    pattern: row.pattern,
+    scope: row.scope,
+    deniesChecks: row.denies_checks,
+    reason: row.reason,
+    frozenBy: row.frozen_by,
+    frozenAt: row.frozen_at_us,
+    until: row.until_us,
+    effectiveAt: row.effective_at_us,
+  };
 }
