@@ -96,6 +96,7 @@ export class Callers {
     try {
       const read = await readPrincipalsFile(file);
       this.#known = this.#compose(read);
+      this.#forgetSources(read);
       this.#file = read;
       this.#watched?.set(read.files);
       log.info({ principals: read.principals.length, issuers: read.issuers.length }, 'principals file reloaded');
@@ -127,11 +128,21 @@ export class Callers {
   /** Keys that were fetched are kept across a change of the file, also while their server is down. */
   #sourceOf(...[issuer, keys]: Parameters<KeySources>): ReturnType<KeySources> {
     if (keys.kind === 'file') return createKeySource(issuer, keys);
-    const name = JSON.stringify([issuer, keys]);
+    const name = nameOf(issuer, keys);
     const source = this.#sources.get(name) ?? createKeySource(issuer, keys);
     this.#sources.set(name, source);
     return source;
   }
+
+  /** Of issuers that the file no longer has. */
+  #forgetSources({ issuers }: PrincipalsFile): void {
+    const named = new Set(issuers.map(({ issuer, keys }) => nameOf(issuer, keys)));
+    for (const name of this.#sources.keys()) if (!named.has(name)) this.#sources.delete(name);
+  }
+}
+
+function nameOf(...source: Parameters<KeySources>): string {
+  return JSON.stringify(source);
 }
 
 /**

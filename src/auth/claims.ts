@@ -34,7 +34,7 @@ export function isClaimPattern(text: string): boolean {
 }
 
 function compilePattern(text: string): RegExp {
-  const literals = text.split(STARS).map((literal) => literal.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&'));
+  const literals = text.split(STARS).map((literal) => literal.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&'));
   const stars = (text.match(STARS) ?? []).map((run) => (run.length === 2 ? '.+' : '[^/:]+'));
   return new RegExp(`^${literals.map((literal, index) => literal + (stars[index] ?? '')).join('')}$`, 'su');
 }

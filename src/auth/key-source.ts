@@ -9,6 +9,7 @@ import {
 } from 'jose';
 import { monotonicMicros } from '../platform/clock.js';
 import { isLoopback } from '../platform/config.js';
+import { boundedText } from './bounded-answer.js';
 
 /** Where the public keys of an issuer are. */
 export type KeyLocation =
@@ -39,6 +40,8 @@ export interface KeySourceOptions {
   readonly timeoutMs?: number;
   readonly pauseAfterFailureMs?: number;
   readonly cooldownMs?: number;
+  readonly refreshAfterMs?: number;
+  readonly maxAgeMs?: number;
 }
 
 /** The keys of an issuer, for `jwtVerify`: from a file, or fetched, kept and fetched anew within the bounds above. */
@@ -59,6 +62,8 @@ class RemoteKeys {
   readonly #timeoutMs: number;
   readonly #pauseMs: number;
   readonly #cooldownMs: number;
+  readonly #refreshAfterMs: number;
+  readonly #maxAgeMs: number;
   #set: RemoteJWKSet | null = null;
   #finding: Promise<RemoteJWKSet> | null = null;
   #failure: { readonly until: number; readonly message: string } | null = null;
@@ -70,11 +75,13 @@ class RemoteKeys {
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#pauseMs = options.pauseAfterFailureMs ?? PAUSE_AFTER_FAILURE_MS;
     this.#cooldownMs = options.cooldownMs ?? COOLDOWN_MS;
+    this.#refreshAfterMs = options.refreshAfterMs ?? REFRESH_AFTER_MS;
+    this.#maxAgeMs = options.maxAgeMs ?? MAX_AGE_MS;
   }
 
   async key(...asked: Parameters<JWTVerifyGetKey>): Promise<Awaited<ReturnType<JWTVerifyGetKey>>> {
     const set = this.#set ?? (await this.#find());
-    if (set.fresh && !set.reloading && millisNow() - this.#fetchedAt > REFRESH_AFTER_MS) {
+    if (set.fresh && !set.reloading && millisNow() - this.#fetchedAt > this.#refreshAfterMs) {
       // What is known goes on being used; the next who finds it too old tries again after the pause.
       set.reload().catch(() => undefined);
     }
@@ -98,7 +105,7 @@ class RemoteKeys {
     this.#set = createRemoteJWKSet(url, {
       timeoutDuration: this.#timeoutMs,
       cooldownDuration: this.#cooldownMs,
-      cacheMaxAge: MAX_AGE_MS,
+      cacheMaxAge: this.#maxAgeMs,
       [customFetch]: async (address, { signal, headers }) => {
         const { keys } = await this.#fetch(address, signal, headers);
         if (!Array.isArray(keys) || keys.length > MAX_KEYS) throw this.#failed('does not answer with a key set');
@@ -131,7 +138,7 @@ class RemoteKeys {
         ...(headers === undefined ? {} : { headers }),
       });
       if (response.status !== 200) throw this.#failed(`answers ${response.status}`);
-      answer = JSON.parse(await bounded(response));
+      answer = JSON.parse(await boundedText(response, MAX_ANSWER_BYTES));
     } catch (error) {
       if (error instanceof KeysUnavailable) throw error;
       throw this.#failed(
@@ -149,18 +156,6 @@ class RemoteKeys {
     this.#failure = { until: millisNow() + this.#pauseMs, message };
     return new KeysUnavailable(message, { cause });
   }
-}
-
-/** The text of an answer, as far as it may go. */
-async function bounded(response: Response): Promise<string> {
-  const parts: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const part of response.body ?? []) {
-    bytes += part.byteLength;
-    if (bytes > MAX_ANSWER_BYTES) throw new Error(`more than ${MAX_ANSWER_BYTES} bytes`);
-    parts.push(part);
-  }
-  return Buffer.concat(parts).toString('utf8');
 }
 
 function millisNow(): number {

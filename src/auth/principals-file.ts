@@ -4,6 +4,7 @@ import type { JSONWebKeySet } from 'jose';
 import { z } from 'zod';
 import { claimsProblems, type MappingEntry } from './claims.js';
 import type { IssuerEntry } from './issuers.js';
+import { parseJsonFile } from './json-file.js';
 import { type PrincipalEntry, PrincipalsFileError, principalsOf } from './principal-entry.js';
 import { type FileEntry, fileSchema, type IssuerShape, toCeiling } from './principals-schema.js';
 
@@ -23,7 +24,7 @@ const MAX_KEY_SET_BYTES = 1 << 20;
 /** Reads and validates a principals file; throws a PrincipalsFileError with one line per problem, each with file and field. */
 export async function readPrincipalsFile(path: string): Promise<PrincipalsFile> {
   const text = await readBounded(path, MAX_BYTES);
-  const parsed = fileSchema.safeParse(parseJson(text, path));
+  const parsed = fileSchema.safeParse(parseJsonFile(text, path));
   if (!parsed.success) {
     const lines = parsed.error.issues.map(
       ({ path: field, message }) => [field.join('.') || 'the file', message] as const,
@@ -67,14 +68,6 @@ async function readBounded(path: string, most: number): Promise<string> {
   throw new PrincipalsFileError(`${path}: is larger than ${most} bytes`);
 }
 
-function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new PrincipalsFileError(`${path}: is not JSON (${(error as Error).message})`, { cause: error });
-  }
-}
-
 function toPrincipalEntry(entry: FileEntry): PrincipalEntry {
   const { name, roles, namespaces, ceiling, token_sha256, certificates } = entry;
   return {
@@ -111,7 +104,7 @@ async function keysOf(issuer: IssuerShape, path: string): Promise<IssuerEntry['k
   if (issuer.jwks_uri !== undefined) return { kind: 'uri', uri: issuer.jwks_uri };
   if (issuer.jwks_file === undefined) return { kind: 'discovery' };
   const file = resolve(dirname(path), issuer.jwks_file);
-  const parsed = keySet.safeParse(parseJson(await readBounded(file, MAX_KEY_SET_BYTES), file));
+  const parsed = keySet.safeParse(parseJsonFile(await readBounded(file, MAX_KEY_SET_BYTES), file));
   if (!parsed.success) throw problems(file, [['keys', 'must be a JSON Web Key Set with at least one public key']]);
   return { kind: 'file', file, jwks: parsed.data as unknown as JSONWebKeySet };
 }

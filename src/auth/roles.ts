@@ -10,15 +10,28 @@ const ALL = ROLES;
  */
 const ROLES_BY_METHOD = {
   'LeaseService/AcquireWriteSet': ['runner'],
+  'LeaseService/AmendWriteSet': ['runner'],
   'LeaseService/RenewLeases': ['runner'],
   'LeaseService/ReleaseLease': ['runner'],
   'LeaseService/RevokeLease': ['operator', 'admin'],
+  'LeaseService/TakeOver': ['operator'],
   'LeaseService/GetLease': ['runner', 'operator', 'admin', 'auditor'],
   'LeaseService/ListLeases': ['runner', 'operator', 'admin', 'auditor'],
   'LeaseService/PreviewWriteSet': ['runner', 'operator', 'admin'],
+  'LeaseService/Session': ['runner', 'operator', 'admin', 'auditor'],
   'LeaseService/FindBlockers': ['runner', 'operator', 'admin', 'auditor'],
+  'LeaseService/ListInDoubt': ['operator', 'admin', 'auditor', 'runner', 'target'],
+  'LeaseService/SettleInDoubt': ['operator', 'admin'],
+  'LeaseService/Freeze': ['operator', 'admin'],
+  'LeaseService/Thaw': ['operator', 'admin'],
+  'LeaseService/ListFreezes': ['operator', 'admin', 'auditor', 'approver', 'runner'],
 
   'FenceService/CheckFence': ['target'],
+  'FenceService/StreamFenceChecks': ['target'],
+  'FenceService/ReportOverride': ['target'],
+  'Authorization/Check': ['target'],
+  'FenceService/ReportWrite': ['target'],
+  'FenceService/WatchFences': ['target'],
 
   'CredentialService/IssueCredential': ['runner'],
   'CredentialService/IntrospectCredential': ['target', 'runner', 'operator', 'admin', 'auditor'],
@@ -44,10 +57,15 @@ const ROLES_BY_METHOD = {
   'ConflictMapService/ResolveResource': ALL,
   'ConflictMapService/GetTaskMatrix': ['admin', 'operator', 'auditor'],
   'ConflictMapService/ListUnmatchedResources': ['admin', 'operator', 'auditor'],
+  'ConflictMapService/BeginRehearsal': ['target', 'admin'],
+  'ConflictMapService/RecordRehearsal': ['target', 'admin'],
+  'ConflictMapService/ListRehearsals': ['target', 'admin', 'operator', 'auditor'],
 
   'AuditService/ListEvents': ['auditor', 'operator', 'admin'],
   'AuditService/ExportEvents': ['auditor', 'admin'],
   'AuditService/GetCheckpoint': ['auditor', 'operator', 'admin'],
+  'AuditService/EraseTexts': ['admin'],
+  'AuditService/CutLog': ['admin'],
 
   'NamespaceService/CreateNamespace': ['admin'],
   'NamespaceService/GetNamespace': ALL,
@@ -60,20 +78,109 @@ export type Method = keyof typeof ROLES_BY_METHOD;
 /** Who may see which run is behind a lease, a blocker or a cycle. */
 const SEES_RUNS: readonly Role[] = ['operator', 'admin', 'auditor'];
 
-/** Who may call which route over HTTP; null: anybody, without saying who. Metrics tell of all namespaces: their role must hold everywhere. */
-const ROLES_BY_ROUTE = {
+/**
+ * Routes that say the same as an RPC, or belong to it: whoever may call the one may call the other. Each is about the
+ * namespace that its request names; until that is known the role has to hold in any.
+ */
+const METHOD_OF_ROUTE = {
+  'POST /oauth2/introspect': 'CredentialService/IntrospectCredential',
+  'GET /v1/fence/check': 'FenceService/CheckFence',
+  'POST /access/v1/evaluation': 'FenceService/CheckFence',
+  'POST /access/v1/evaluations': 'FenceService/CheckFence',
+
+  'GET /v1/conflict-map': 'ConflictMapService/GetConflictMap',
+  'PUT /v1/conflict-map': 'ConflictMapService/PutConflictMap',
+  'POST /v1/conflict-map/validate': 'ConflictMapService/ValidateConflictMap',
+  'POST /v1/conflict-map/preview': 'ConflictMapService/PreviewConflictMap',
+  'POST /v1/conflict-map/explain': 'ConflictMapService/ExplainConflict',
+  'GET /v1/conflict-map/matrix': 'ConflictMapService/GetTaskMatrix',
+  'POST /v1/conflict-map/matrix': 'ConflictMapService/GetTaskMatrix',
+  'GET /v1/conflict-map/schema': 'ConflictMapService/GetConflictMap',
+  'POST /v1/conflict-map/test': 'ConflictMapService/ValidateConflictMap',
+  'POST /v1/conflict-map/diff': 'ConflictMapService/ListConflictMapVersions',
+  'POST /v1/conflict-map/rollback': 'ConflictMapService/PutConflictMap',
+  'GET /v1/conflict-map/versions': 'ConflictMapService/ListConflictMapVersions',
+  'GET /v1/conflict-map/unmatched': 'ConflictMapService/ListUnmatchedResources',
+  'GET /v1/resources/resolve': 'ConflictMapService/ResolveResource',
+  'GET /v1/rehearsals': 'ConflictMapService/ListRehearsals',
+
+  'GET /v1/leases': 'LeaseService/ListLeases',
+  'POST /v1/leases': 'LeaseService/AcquireWriteSet',
+  'POST /v1/leases/preview': 'LeaseService/PreviewWriteSet',
+  'POST /v1/leases/take-over': 'LeaseService/TakeOver',
+  'POST /v1/leases/renew': 'LeaseService/RenewLeases',
+  'GET /v1/leases/{leaseId}': 'LeaseService/GetLease',
+  'POST /v1/leases/{leaseId}/amend': 'LeaseService/AmendWriteSet',
+  'POST /v1/leases/{leaseId}/release': 'LeaseService/ReleaseLease',
+  'POST /v1/leases/{leaseId}/revoke': 'LeaseService/RevokeLease',
+  'GET /v1/waiters': 'LeaseService/ListLeases',
+  'GET /v1/blockers': 'LeaseService/FindBlockers',
+  'GET /v1/freezes': 'LeaseService/ListFreezes',
+  'POST /v1/freezes': 'LeaseService/Freeze',
+  'POST /v1/freezes/thaw': 'LeaseService/Thaw',
+  'GET /v1/in-doubt': 'LeaseService/ListInDoubt',
+  'POST /v1/in-doubt/{admissionId}/settle': 'LeaseService/SettleInDoubt',
+
+  'GET /v1/runs': 'RunService/ListRuns',
+  'POST /v1/runs': 'RunService/CreateRun',
+  'POST /v1/runs/stop': 'RunService/StopRuns',
+  'GET /v1/runs/{runId}': 'RunService/GetRun',
+  'POST /v1/runs/{runId}/state': 'RunService/UpdateRunState',
+  'POST /v1/runs/{runId}/stop': 'RunService/StopRun',
+
+  'POST /v1/fence/checks': 'FenceService/CheckFence',
+  'POST /v1/fence/reports': 'FenceService/ReportWrite',
+  'GET /v1/fence/changes': 'FenceService/WatchFences',
+
+  'GET /v1/events': 'AuditService/ListEvents',
+  'GET /v1/events/stream': 'AuditService/ListEvents',
+  'GET /v1/events/export': 'AuditService/ExportEvents',
+  'GET /v1/checkpoint': 'AuditService/GetCheckpoint',
+
+  'GET /v1/keys': 'CredentialService/ListSigningKeys',
+  'POST /v1/keys/rotate': 'CredentialService/RotateSigningKey',
+  'POST /v1/keys/{keyId}/retire': 'CredentialService/RetireSigningKey',
+  'POST /v1/credentials': 'CredentialService/IssueCredential',
+  'POST /v1/credentials/introspect': 'CredentialService/IntrospectCredential',
+  'POST /v1/credentials/revoke': 'CredentialService/RevokeCredential',
+
+  'GET /v1/principal': 'NamespaceService/ListNamespaces',
+  'GET /v1/namespaces': 'NamespaceService/ListNamespaces',
+  'POST /v1/namespaces': 'NamespaceService/CreateNamespace',
+  'GET /v1/namespaces/{name}': 'NamespaceService/GetNamespace',
+} as const satisfies Readonly<Record<string, Method>>;
+
+/** Who may call the others; null: anybody, without saying who. Metrics tell of all namespaces: their role must hold everywhere. */
+const ROLES_BY_OTHER_ROUTE = {
   'GET /healthz': null,
   'GET /readyz': null,
   'GET /metrics': ['operator', 'admin', 'auditor'],
   'GET /.well-known/jwks.json': null,
-  'POST /oauth2/introspect': ['target', 'runner', 'operator', 'admin', 'auditor'],
+  'GET /.well-known/authzen-configuration': null,
+  'POST /auth/session': null,
+  'GET /auth/session': null,
+  'DELETE /auth/session': null,
+  'GET /auth/oidc/start': null,
+  'GET /auth/oidc/callback': null,
+  'GET /v1/openapi.json': null,
 } as const satisfies Readonly<Record<string, readonly Role[] | null>>;
 
-/** A route, as method and path. */
-export type Route = keyof typeof ROLES_BY_ROUTE;
+/** A route that goes by the roles of an RPC. */
+export type MethodRoute = keyof typeof METHOD_OF_ROUTE;
+
+/** A route, as method and path; `{…}` in it stands for one segment. */
+export type Route = MethodRoute | keyof typeof ROLES_BY_OTHER_ROUTE;
 
 /** Every route there is. */
-export const ROUTES = Object.keys(ROLES_BY_ROUTE) as readonly Route[];
+export const ROUTES = [...Object.keys(METHOD_OF_ROUTE), ...Object.keys(ROLES_BY_OTHER_ROUTE)] as readonly Route[];
+
+/** Those that say the same as an RPC. */
+export const METHOD_ROUTES = Object.keys(METHOD_OF_ROUTE) as readonly MethodRoute[];
+
+/** The RPC whose roles a route goes by; null: it has roles of its own, or none. */
+export function methodOfRoute(route: Route): Method | null {
+  return isMethodRoute(route) ? METHOD_OF_ROUTE[route] : null;
+}
 
 /** What concerns the whole installation: the role must hold everywhere. */
 const EVERYWHERE: ReadonlySet<Method> = new Set<Method>([
@@ -89,7 +196,11 @@ export function rolesFor(method: string): readonly Role[] | undefined {
 
 /** The roles that may call a route; null: anybody. */
 export function rolesForRoute(route: Route): readonly Role[] | null {
-  return ROLES_BY_ROUTE[route];
+  return isMethodRoute(route) ? ROLES_BY_METHOD[METHOD_OF_ROUTE[route]] : ROLES_BY_OTHER_ROUTE[route];
+}
+
+function isMethodRoute(route: Route): route is MethodRoute {
+  return Object.hasOwn(METHOD_OF_ROUTE, route);
 }
 
 /**
@@ -110,12 +221,20 @@ export function authorize(principal: Principal, method: Method, namespace: strin
   return there;
 }
 
-/** Passes when the principal may call the route; introspection is of one namespace, which the token names. */
+/** Passes when the principal may call the route somewhere. */
 export function authorizeRoute(principal: Principal, route: Route): void {
-  if (route === 'POST /oauth2/introspect') authorize(principal, 'CredentialService/IntrospectCredential', null);
-  else if (!hasOne(principal.roles, ROLES_BY_ROUTE[route] ?? [])) {
-    throw roleRequired(principal, ROLES_BY_ROUTE[route] ?? [], route);
+  if (isMethodRoute(route)) authorize(principal, METHOD_OF_ROUTE[route], null);
+  else if (!hasOne(principal.roles, ROLES_BY_OTHER_ROUTE[route] ?? [])) {
+    throw roleRequired(principal, ROLES_BY_OTHER_ROUTE[route] ?? [], route);
   }
+}
+
+/** The RPCs that the principal may call in the namespace. */
+export function methodsAllowed(principal: Principal, namespace: string): Method[] {
+  const there = inNamespace(principal, namespace);
+  return (Object.keys(ROLES_BY_METHOD) as Method[]).filter((method) =>
+    hasOne(EVERYWHERE.has(method) ? principal.roles : there.roles, ROLES_BY_METHOD[method]),
+  );
 }
 
 function hasOne(held: ReadonlySet<Role>, roles: readonly Role[]): boolean {

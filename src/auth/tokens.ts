@@ -1,9 +1,10 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
 import { chmod, mkdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { Fault } from '../domain/fault.js';
 import { createOnce } from './create-once.js';
+import { parseJsonFile } from './json-file.js';
 import { type Principal, ROLES } from './principal.js';
 import { type PrincipalEntry, PrincipalsFileError, principalsOf } from './principal-entry.js';
 
@@ -28,14 +29,6 @@ export function hashToken(token: string): string {
 export function makeToken(): { readonly token: string; readonly tokenSha256: string } {
   const token = TOKEN_PREFIX + randomBytes(32).toString('base64url');
   return { token, tokenSha256: hashToken(token) };
-}
-
-function parseJson(text: string, path: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new PrincipalsFileError(`${path}: is not JSON (${(error as Error).message})`, { cause: error });
-  }
 }
 
 /** Who holds which token. */
@@ -124,7 +117,7 @@ export async function ensureDevTokens(dataDir: string): Promise<DevTokens> {
     );
     text = await readFile(path, 'utf8');
   }
-  const parsed = devTokensSchema.safeParse(parseJson(text, path));
+  const parsed = devTokensSchema.safeParse(parseJsonFile(text, path));
   if (!parsed.success) {
     throw new PrincipalsFileError(
       `${path}: does not hold one token for each of ${ROLES.join(', ')}. Remove it to get new ones.`,
@@ -134,6 +127,19 @@ export async function ensureDevTokens(dataDir: string): Promise<DevTokens> {
   if (((await stat(path)).mode & 0o077) !== 0) await chmod(path, 0o600);
   const entries = ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(parsed.data[role]) }));
   return { path, entries };
+}
+
+/**
+ * Who signs in at the console of the embedded mode by a one-time link: somebody who may see, change and stop everything.
+ * Its token is made from a secret of the data directory, so that a session outlives a restart; nobody is shown it.
+ */
+export function makeConsolePrincipal(secret: Uint8Array): { readonly token: string; readonly entry: PrincipalEntry } {
+  const bits = hkdfSync('sha256', secret, new Uint8Array(0), 'writ console principal', 32);
+  const token = TOKEN_PREFIX + Buffer.from(bits).toString('base64url');
+  return {
+    token,
+    entry: { name: 'console', roles: ['admin', 'operator', 'auditor'], tokenSha256: hashToken(token) },
+  };
 }
 
 function absent(error: unknown): undefined {
