@@ -17,14 +17,22 @@ export interface Config {
   readonly tls: TlsConfig | null;
   /** WRIT_DATABASE_URL; null: the embedded Postgres. Carries a password. */
   readonly databaseUrl: string | null;
+  /** WRIT_DATABASES_FILE: databases beside this one that namespaces can live in; null: none. Absolute. */
+  readonly databasesFile: string | null;
   /** WRIT_DATABASE_PREPARED, on; `off` for poolers that cannot keep prepared statements apart. */
   readonly databasePrepared: boolean;
   /** WRIT_DATABASE_CONNECTIONS, 12: at most this many at once. */
   readonly databaseConnections: number;
+  /** WRIT_REDIS_URL: carries wake-ups and events; null: no Redis. Carries a password. */
+  readonly redisUrl: string | null;
+  /** WRIT_REDIS_STREAM_LENGTH, 100,000: about how many events the stream of a namespace keeps. */
+  readonly redisStreamLength: number;
   /** WRIT_DATA_DIR, ./.writ; absolute. */
   readonly dataDir: string;
   /** WRIT_TOKENS_FILE; required with WRIT_DATABASE_URL, added to the development tokens without it. */
   readonly tokensFile: string | null;
+  /** WRIT_ROUTES_FILE: which requests make which writes, for gateways; null: no gateway has routes. Absolute. */
+  readonly routesFile: string | null;
   /** WRIT_LOG_LEVEL, info. */
   readonly logLevel: LogLevel;
   /** WRIT_FAILOVER, asynchronous: whether a fail-over of the database can lose acknowledged history. */
@@ -35,8 +43,12 @@ export interface Config {
   readonly shutdownDeadlineMs: number;
   /** WRIT_CHECKPOINT_KEY_FILE: the private key that signs checkpoints; null: the services' default. */
   readonly checkpointKeyFile: string | null;
+  /** WRIT_CHECKPOINT_EVERY, 5m: how often a signed checkpoint of each log that has moved is written to the replica's own log (A2), and replicas compare their states. */
+  readonly checkpointEveryMs: number;
   /** WRIT_PURGE_AFTER, 24h: how long ended runs, their leases and keys stay; no shorter, since the API promises it (P6). */
   readonly purgeAfterMicros: number;
+  /** WRIT_TEXT_RETENTION, 365d: how long the log keeps free text (purposes, reasons); then only its salted hash stays (A3). */
+  readonly textRetentionMicros: number;
   /** WRIT_ISSUER: `iss` of credentials; null: the address of the HTTP port. */
   readonly issuer: string | null;
   /** WRIT_KEY_ENCRYPTION_KEY: encrypts the keys that sign credentials. A secret. */
@@ -45,7 +57,23 @@ export interface Config {
   readonly keyEncryptionKeyFile: string | null;
   /** WRIT_KEY_ROTATION, 30d: how long a key signs. */
   readonly keyRotationMicros: number;
+  /** WRIT_CONSOLE_URL: where browsers find the console; null: at the address that they send to. */
+  readonly consoleUrl: string | null;
+  /** WRIT_CONSOLE_OIDC_ISSUER and the others; null: people sign in by tokens only. */
+  readonly consoleOidc: ConsoleOidcConfig | null;
   readonly limits: Limits;
+}
+
+/** An OpenID provider at which people sign in to the console. */
+export interface ConsoleOidcConfig {
+  /** WRIT_CONSOLE_OIDC_ISSUER: an https URL, or http on this machine. */
+  readonly issuer: string;
+  /** WRIT_CONSOLE_OIDC_CLIENT_ID. */
+  readonly clientId: string;
+  /** WRIT_CONSOLE_OIDC_CLIENT_SECRET_FILE, absolute; null: a public client, which PKCE alone protects. */
+  readonly clientSecretFile: string | null;
+  /** WRIT_CONSOLE_OIDC_SCOPE, openid. */
+  readonly scope: string;
 }
 
 /** What both ports need to speak TLS, 1.2 or later; all files PEM, absolute. */
@@ -74,6 +102,10 @@ export interface Limits {
   readonly maxLeasesPerRun: number;
   /** WRIT_MAX_LEASES, 1000000: live ones of one namespace. */
   readonly maxLeases: number;
+  /** WRIT_MAX_OPEN_WRITES_PER_RUN, 256: tracked ones whose outcome is not known. */
+  readonly maxOpenWritesPerRun: number;
+  /** WRIT_MAX_OPEN_WRITES, 10000: of one namespace. */
+  readonly maxOpenWrites: number;
   /** WRIT_MAX_MESSAGE_BYTES, 4194304: one request. */
   readonly maxMessageBytes: number;
   /** WRIT_MAX_CALLS_PER_SECOND, 0: of one principal on one replica; 0: unlimited. */
@@ -143,10 +175,22 @@ function oneOf<const T extends string>(fallback: T, choices: readonly T[]) {
   return setting<T>(fallback, `one of ${choices.join(', ')}`, (text) => (isChoice(text) ? text : undefined));
 }
 
+/** Whether it looks like the URL of a Postgres. */
+export function isDatabaseUrl(text: string): boolean {
+  return /^postgres(ql)?:\/\/\S+$/.test(text);
+}
+
 /** Never repeats the value: it carries a password. */
 const databaseUrl = z
   .string()
-  .regex(/^postgres(ql)?:\/\/\S+$/, 'must begin with postgres:// or postgresql:// and contain no spaces')
+  .refine(isDatabaseUrl, 'must begin with postgres:// or postgresql:// and contain no spaces')
+  .optional();
+
+/** Never repeats the value: it may carry a password. */
+const redisUrl = z
+  .string()
+  .regex(/^rediss?:\/\/\S+$/, 'must begin with redis:// or rediss:// and contain no spaces')
+  .refine((text) => URL.canParse(text), 'must be a URL')
   .optional();
 
 /** Never repeats the value: it is a secret. */
@@ -159,6 +203,18 @@ const issuer = setting<string | null>(null, 'an absolute http(s) URL without que
   const url = URL.canParse(text) ? new URL(text) : null;
   const fits = url !== null && /^https?:$/.test(url.protocol) && !/[?#\s]/.test(text) && url.username === '';
   return fits ? text : undefined;
+});
+
+/** An absolute URL whose answers cannot be forged on the way: https, or http to this machine. */
+const safeUrl = setting<string | null>(null, 'an https URL, or an http URL of this machine', (text) => {
+  const url = URL.canParse(text) && !/[?#\s]/.test(text) ? new URL(text) : null;
+  const fits = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname));
+  return fits && url?.username === '' ? text : undefined;
+});
+
+const origin = setting<string | null>(null, 'an http(s) URL without a path', (text) => {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined;
 });
 
 const port = (fallback: number) => integer(fallback, 0, 65_535, ' (0 picks a free port)');
@@ -175,26 +231,41 @@ const schema = z.object({
   WRIT_TLS_CLIENT_CA_FILE: z.string().optional(),
   WRIT_TLS_CLIENT_CERTS: oneOf('optional', ['optional', 'required']),
   WRIT_DATABASE_URL: databaseUrl,
+  WRIT_DATABASES_FILE: z.string().optional(),
   WRIT_DATABASE_PREPARED: oneOf('on', ['on', 'off']),
   WRIT_DATABASE_CONNECTIONS: integer(12, 2, 500),
+  WRIT_REDIS_URL: redisUrl,
+  WRIT_REDIS_STREAM_LENGTH: integer(100_000, 100, 100_000_000),
   WRIT_DATA_DIR: z.string().default('./.writ'),
   WRIT_TOKENS_FILE: z.string().optional(),
+  WRIT_ROUTES_FILE: z.string().optional(),
   WRIT_LOG_LEVEL: oneOf('info', LOG_LEVELS),
   WRIT_FAILOVER: oneOf('asynchronous', ['asynchronous', 'synchronous']),
   WRIT_MAX_CLOCK_SKEW: duration('5s', '0s', '5m'),
   WRIT_SHUTDOWN_DEADLINE: duration('10s', '100ms', '1h'),
   WRIT_CHECKPOINT_KEY_FILE: z.string().optional(),
+  WRIT_CHECKPOINT_EVERY: duration('5m', '1s', '24h'),
   WRIT_PURGE_AFTER: duration('24h', '24h', '3650d'),
   WRIT_ISSUER: issuer,
   WRIT_KEY_ENCRYPTION_KEY: keyEncryptionKey,
   WRIT_KEY_ENCRYPTION_KEY_FILE: z.string().optional(),
+  WRIT_TEXT_RETENTION: duration('365d', '1h', '36500d'),
   WRIT_KEY_ROTATION: duration('30d', '1h', '3650d'),
+  WRIT_CONSOLE_URL: origin,
+  WRIT_CONSOLE_OIDC_ISSUER: safeUrl,
+  WRIT_CONSOLE_OIDC_CLIENT_ID: z.string().max(1_024).optional(),
+  WRIT_CONSOLE_OIDC_CLIENT_SECRET_FILE: z.string().optional(),
+  WRIT_CONSOLE_OIDC_SCOPE: setting('openid', 'scopes separated by spaces, with openid', (text) =>
+    /^[\x21-\x7e]+( [\x21-\x7e]+)*$/.test(text) && text.split(' ').includes('openid') ? text : undefined,
+  ),
   WRIT_MAX_ENTRIES: integer(256, 1, 10_000),
   WRIT_MAX_LOCKS: integer(4096, 1, 1_000_000),
   WRIT_MAX_WAITERS_PER_RUN: integer(64, 0, 100_000),
   WRIT_MAX_WAITERS: integer(10_000, 0, 1_000_000),
   WRIT_MAX_LEASES_PER_RUN: integer(1000, 1, 10_000_000),
   WRIT_MAX_LEASES: integer(1_000_000, 1, 100_000_000),
+  WRIT_MAX_OPEN_WRITES_PER_RUN: integer(256, 1, 10_000),
+  WRIT_MAX_OPEN_WRITES: integer(10_000, 1, 100_000),
   WRIT_MAX_MESSAGE_BYTES: integer(4 << 20, 1 << 10, 256 << 20),
   WRIT_MAX_CALLS_PER_SECOND: integer(0, 0, 1_000_000),
 });
@@ -255,6 +326,13 @@ function contradictions(v: Variables): string[] {
     problems.push(
       'WRIT_ISSUER: required with WRIT_DATABASE_URL and a key-encryption key: all replicas must issue credentials under one name',
     );
+  if (v.WRIT_CONSOLE_OIDC_ISSUER !== null && v.WRIT_CONSOLE_OIDC_CLIENT_ID === undefined)
+    problems.push('WRIT_CONSOLE_OIDC_CLIENT_ID: required with WRIT_CONSOLE_OIDC_ISSUER');
+  if (
+    v.WRIT_CONSOLE_OIDC_ISSUER === null &&
+    (v.WRIT_CONSOLE_OIDC_CLIENT_ID ?? v.WRIT_CONSOLE_OIDC_CLIENT_SECRET_FILE) !== undefined
+  )
+    problems.push('WRIT_CONSOLE_OIDC_ISSUER: required with the other WRIT_CONSOLE_OIDC_ variables');
   return problems;
 }
 
@@ -274,6 +352,18 @@ function toTls(v: Variables): TlsConfig | null {
   };
 }
 
+function toConsoleOidc(v: Variables): ConsoleOidcConfig | null {
+  const { WRIT_CONSOLE_OIDC_ISSUER: issuer, WRIT_CONSOLE_OIDC_CLIENT_ID: clientId } = v;
+  if (issuer === null || clientId === undefined) return null;
+  const file = v.WRIT_CONSOLE_OIDC_CLIENT_SECRET_FILE;
+  return {
+    issuer,
+    clientId,
+    clientSecretFile: file === undefined ? null : resolve(file),
+    scope: v.WRIT_CONSOLE_OIDC_SCOPE,
+  };
+}
+
 function toConfig(v: Variables): Config {
   return {
     grpcPort: v.WRIT_GRPC_PORT,
@@ -281,20 +371,28 @@ function toConfig(v: Variables): Config {
     host: v.WRIT_HOST,
     tls: toTls(v),
     databaseUrl: v.WRIT_DATABASE_URL ?? null,
+    databasesFile: v.WRIT_DATABASES_FILE === undefined ? null : resolve(v.WRIT_DATABASES_FILE),
     databasePrepared: v.WRIT_DATABASE_PREPARED === 'on',
     databaseConnections: v.WRIT_DATABASE_CONNECTIONS,
+    redisUrl: v.WRIT_REDIS_URL ?? null,
+    redisStreamLength: v.WRIT_REDIS_STREAM_LENGTH,
     dataDir: resolve(v.WRIT_DATA_DIR),
     tokensFile: v.WRIT_TOKENS_FILE === undefined ? null : resolve(v.WRIT_TOKENS_FILE),
+    routesFile: v.WRIT_ROUTES_FILE === undefined ? null : resolve(v.WRIT_ROUTES_FILE),
     logLevel: v.WRIT_LOG_LEVEL,
     failover: v.WRIT_FAILOVER,
     maxClockSkewMicros: v.WRIT_MAX_CLOCK_SKEW,
     shutdownDeadlineMs: v.WRIT_SHUTDOWN_DEADLINE / 1000,
     checkpointKeyFile: v.WRIT_CHECKPOINT_KEY_FILE === undefined ? null : resolve(v.WRIT_CHECKPOINT_KEY_FILE),
+    checkpointEveryMs: v.WRIT_CHECKPOINT_EVERY / 1000,
     purgeAfterMicros: v.WRIT_PURGE_AFTER,
+    textRetentionMicros: v.WRIT_TEXT_RETENTION,
     issuer: v.WRIT_ISSUER,
     keyEncryptionKey: v.WRIT_KEY_ENCRYPTION_KEY ?? null,
     keyEncryptionKeyFile: v.WRIT_KEY_ENCRYPTION_KEY_FILE === undefined ? null : resolve(v.WRIT_KEY_ENCRYPTION_KEY_FILE),
     keyRotationMicros: v.WRIT_KEY_ROTATION,
+    consoleUrl: v.WRIT_CONSOLE_URL,
+    consoleOidc: toConsoleOidc(v),
     limits: {
       maxEntries: v.WRIT_MAX_ENTRIES,
       maxLocks: v.WRIT_MAX_LOCKS,
@@ -302,6 +400,8 @@ function toConfig(v: Variables): Config {
       maxWaiters: v.WRIT_MAX_WAITERS,
       maxLeasesPerRun: v.WRIT_MAX_LEASES_PER_RUN,
       maxLeases: v.WRIT_MAX_LEASES,
+      maxOpenWritesPerRun: v.WRIT_MAX_OPEN_WRITES_PER_RUN,
+      maxOpenWrites: v.WRIT_MAX_OPEN_WRITES,
       maxMessageBytes: v.WRIT_MAX_MESSAGE_BYTES,
       maxCallsPerSecond: v.WRIT_MAX_CALLS_PER_SECOND,
     },

@@ -23,6 +23,8 @@ const SECRET_KEYS = [
 const MAX_BUFFERED_BYTES = 4 << 20;
 
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s@/]*@/gi;
+/** As libpq also takes it. */
+const PASSWORD_PARAMETER = /([?&]password=)[^\s&]*/gi;
 
 /** Makes the process's logger; `destination` is for tests. */
 export function createLogger(level: LogLevel, destination?: DestinationStream): Logger {
@@ -64,5 +66,5 @@ function serializeError(value: unknown): unknown {
 
 /** The same text with the passwords of its URLs left out. */
 export function hideUrlPasswords(text: string): string {
-  return text.replace(URL_PASSWORD, '$1:[hidden]@');
+  return text.replace(URL_PASSWORD, '$1:[hidden]@').replace(PASSWORD_PARAMETER, '$1[hidden]');
 }

@@ -30,8 +30,14 @@ export interface Metrics {
   gateRead(served: number, micros: number): void;
   /** One fence check, decided; from its arrival at the service to its verdict. */
   checked(micros: number): void;
+  /** A gateway asked about a request; what it was answered, by a bounded set of codes. */
+  routeChecked(answer: string): void;
   /** One call over gRPC, with its status code in words. */
   rpcEnded(method: string, code: string, micros: number): void;
+  /** One request over HTTP to a route that there is, with its status; of a stream, when it began to be answered. */
+  httpAnswered(route: string, status: number, micros: number): void;
+  /** Streams over HTTP that are open. Asked at each scrape. */
+  httpStreams(read: () => number): void;
   /** A caller that could not be authenticated, by a bounded set of causes. */
   callerRefused(cause: string): void;
   /** When the server's certificate ends, in milliseconds since 1970; null: it has none. Asked at each scrape. */
@@ -40,10 +46,26 @@ export interface Metrics {
   rpcsInFlight(read: () => number): void;
   /** Where the gauges of the namespaces come from; asked at each scrape. */
   gauges(read: () => readonly NamespaceGauges[]): void;
+  /** Events of a log were published to Redis. */
+  published(namespace: string, count: number): void;
+  /** Of the logs that this replica publishes to Redis: how many events are not there yet. Asked at each scrape. */
+  tailer(read: () => readonly { readonly namespace: string; readonly events: number }[]): void;
+  /** Whether Redis can be reached; null: none is configured. Asked at each scrape. */
+  redis(read: () => boolean | null): void;
+  /** What is told something for as long as it listens; asked at each scrape. */
+  listeners(read: () => Listeners): void;
   /** Whether this replica serves; asked at each scrape. */
   readiness(read: () => boolean): void;
   /** The text that Prometheus scrapes. */
   render(): Promise<{ readonly contentType: string; readonly text: string }>;
+}
+
+/** Streams on which this replica tells by itself what happens. */
+export interface Listeners {
+  readonly sessions: number;
+  /** Leases that belong to one of them. */
+  readonly sessionLeases: number;
+  readonly watches: number;
 }
 
 /** What is true of a namespace on this replica now. */
@@ -57,6 +79,18 @@ export interface NamespaceGauges {
   readonly logLag: number;
   /** Commands that wait for the next append. */
   readonly queueDepth: number;
+  /** Tracked writes whose outcome is not known. */
+  readonly openWrites: number;
+  /** Those of them whose lease has ended. */
+  readonly inDoubt: number;
+  /** 0 when none is in doubt. */
+  readonly oldestInDoubtMicros: number;
+  /** Patterns under which operators have stopped all grants. */
+  readonly freezes: number;
+  /** Runs that are over but for writes whose outcome is not known. */
+  readonly stoppingRuns: number;
+  /** The database clock as it was read last, less the clock of this machine. */
+  readonly clockOffsetMicros: number;
 }
 
 const CALL_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -72,8 +106,10 @@ export function createMetrics(options: { readonly processMetrics?: boolean } = {
     ...leaseCounters(registry),
     ...credentialCounters(registry),
     ...engineMetrics(registry),
-    ...rpcMetrics(registry),
+    ...callMetrics(registry),
     ...callerMetrics(registry),
+    ...redisMetrics(registry),
+    ...listenerMetrics(registry),
     gauges: (read) => gauges.readFrom(read),
     async render() {
       gauges.refresh();
@@ -165,7 +201,9 @@ function credentialCounters(
   };
 }
 
-function engineMetrics(registry: Registry): Pick<Metrics, 'batchAppended' | 'appendLost' | 'gateRead' | 'checked'> {
+function engineMetrics(
+  registry: Registry,
+): Pick<Metrics, 'batchAppended' | 'appendLost' | 'gateRead' | 'checked' | 'routeChecked'> {
   const registers = [registry];
   const commands = new Histogram({
     registers,
@@ -209,6 +247,12 @@ function engineMetrics(registry: Registry): Pick<Metrics, 'batchAppended' | 'app
     help: 'How long a fence check took to be decided.',
     buckets: CALL_BUCKETS,
   });
+  const routes = new Counter({
+    registers,
+    name: 'writ_gateway_checks_total',
+    help: 'Requests that gateways asked about, by what they were answered.',
+    labelNames: ['answer'],
+  });
   return {
     batchAppended(commandCount, eventCount, micros) {
       commands.observe(commandCount);
@@ -221,10 +265,13 @@ function engineMetrics(registry: Registry): Pick<Metrics, 'batchAppended' | 'app
       readIndex.observe(micros / 1e6);
     },
     checked: (micros) => checks.observe(micros / 1e6),
+    routeChecked: (answer) => routes.inc({ answer }),
   };
 }
 
-function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFlight' | 'readiness'> {
+function callMetrics(
+  registry: Registry,
+): Pick<Metrics, 'rpcEnded' | 'httpAnswered' | 'httpStreams' | 'rpcsInFlight' | 'readiness'> {
   const registers = [registry];
   const duration = new Histogram({
     registers,
@@ -233,7 +280,15 @@ function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFligh
     labelNames: ['method', 'code'],
     buckets: CALL_BUCKETS,
   });
+  const answered = new Histogram({
+    registers,
+    name: 'writ_http_request_duration_seconds',
+    help: 'How long an HTTP request took to be answered, by route and status.',
+    labelNames: ['route', 'status'],
+    buckets: CALL_BUCKETS,
+  });
   let inFlight = () => 0;
+  let streams = () => 0;
   let ready = () => false;
   new Gauge({
     registers,
@@ -241,6 +296,14 @@ function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFligh
     help: 'gRPC calls that have not ended.',
     collect() {
       this.set(inFlight());
+    },
+  });
+  new Gauge({
+    registers,
+    name: 'writ_http_streams_open',
+    help: 'Streams over HTTP that are open: of events, of fences, exports.',
+    collect() {
+      this.set(streams());
     },
   });
   new Gauge({
@@ -253,6 +316,10 @@ function rpcMetrics(registry: Registry): Pick<Metrics, 'rpcEnded' | 'rpcsInFligh
   });
   return {
     rpcEnded: (method, code, micros) => duration.observe({ method, code }, micros / 1e6),
+    httpAnswered: (route, status, micros) => answered.observe({ route, status }, micros / 1e6),
+    httpStreams(read) {
+      streams = read;
+    },
     rpcsInFlight(read) {
       inFlight = read;
     },
@@ -287,6 +354,82 @@ function callerMetrics(registry: Registry): Pick<Metrics, 'callerRefused' | 'cer
   };
 }
 
+function redisMetrics(registry: Registry): Pick<Metrics, 'published' | 'tailer' | 'redis'> {
+  const registers = [registry];
+  const published = new Counter({
+    registers,
+    name: 'writ_tailer_published_total',
+    help: 'Events that this replica published to Redis Streams.',
+    labelNames: ['namespace'],
+  });
+  let lags: () => readonly { readonly namespace: string; readonly events: number }[] = () => [];
+  let connected = (): boolean | null => null;
+  new Gauge({
+    registers,
+    name: 'writ_tailer_lag_events',
+    help: 'Events of a log that are not in its Redis Stream yet, from the replica that publishes it.',
+    labelNames: ['namespace'],
+    collect() {
+      this.reset();
+      for (const { namespace, events } of lags()) this.set({ namespace }, events);
+    },
+  });
+  new Gauge({
+    registers,
+    name: 'writ_redis_connected',
+    help: '1: Redis can be reached; 0: it cannot, and everything goes on without; no value: none is configured.',
+    labelNames: [],
+    collect() {
+      const up = connected();
+      this.remove();
+      if (up !== null) this.set(up ? 1 : 0);
+    },
+  });
+  return {
+    published: (namespace, count) => published.inc({ namespace }, count),
+    tailer(read) {
+      lags = read;
+    },
+    redis(read) {
+      connected = read;
+    },
+  };
+}
+
+function listenerMetrics(registry: Registry): Pick<Metrics, 'listeners'> {
+  const registers = [registry];
+  let now = (): Listeners => ({ sessions: 0, sessionLeases: 0, watches: 0 });
+  new Gauge({
+    registers,
+    name: 'writ_sessions',
+    help: 'Session streams that are open.',
+    collect() {
+      this.set(now().sessions);
+    },
+  });
+  new Gauge({
+    registers,
+    name: 'writ_session_leases',
+    help: 'Leases whose session is told what happens to them.',
+    collect() {
+      this.set(now().sessionLeases);
+    },
+  });
+  new Gauge({
+    registers,
+    name: 'writ_fence_watches',
+    help: 'Watches of fences that are open.',
+    collect() {
+      this.set(now().watches);
+    },
+  });
+  return {
+    listeners(read) {
+      now = read;
+    },
+  };
+}
+
 /** Gauges that are read when somebody looks, all from one snapshot. */
 class ScrapedGauges {
   #read: () => readonly NamespaceGauges[] = () => [];
@@ -309,6 +452,28 @@ class ScrapedGauges {
         'writ_log_lag_revisions',
         'Log revisions known to exist and not applied on this replica yet.',
         (row) => row.logLag,
+      ),
+      gauge('writ_open_writes', 'Tracked writes whose outcome is not known.', (row) => row.openWrites),
+      gauge(
+        'writ_writes_in_doubt',
+        'Those of them whose lease has ended: nobody is granted their resource.',
+        (row) => row.inDoubt,
+      ),
+      gauge(
+        'writ_oldest_in_doubt_age_seconds',
+        'How long the oldest write in doubt has been so; 0 when none is.',
+        (row) => row.oldestInDoubtMicros / 1e6,
+      ),
+      gauge('writ_freezes', 'Patterns under which operators have stopped all grants.', (row) => row.freezes),
+      gauge(
+        'writ_runs_stopping',
+        'Runs that are over but for tracked writes whose outcome is not known.',
+        (row) => row.stoppingRuns,
+      ),
+      gauge(
+        'writ_database_clock_offset_seconds',
+        'The database clock less the clock of this machine.',
+        (row) => row.clockOffsetMicros / 1e6,
       ),
       gauge('writ_command_queue_depth', 'Commands that wait for the next append.', (row) => row.queueDepth),
     ];

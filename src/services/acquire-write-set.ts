@@ -4,17 +4,14 @@ import {
   ATTACHED_FOR,
   decideAcquire,
   describeWaiting,
-  previewAcquire,
 } from '../domain/decide/acquire.js';
 import { endedWaiting } from '../domain/decide/acquire-refusals.js';
 import type { View } from '../domain/decide/decision.js';
-import { runNotFound } from '../domain/decide/run-guard.js';
 import type { Lease } from '../domain/lease.js';
-import type { Refusal } from '../domain/refusal.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { AcquireInput, AcquireOutcome, At, CallContext, WaitingPlace } from './api.js';
-import { type Deps, engineOf, fingerprint, hasRole, randomId, requestIds } from './deps.js';
+import { type Deps, engineOf, fingerprint, randomId, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 import { canIssue, certificateOf, checkAudiences, issueForLease, issuerFor, signed } from './issue-credential.js';
 
@@ -31,7 +28,24 @@ export async function acquireWriteSet(
   context: CallContext,
   input: AcquireInput,
 ): Promise<At<AcquireOutcome>> {
-  checkInput(deps, input, true);
+  const { engine, decided, command } = await askForWriteSet(deps, context, input);
+  if (decided.kind === 'decided') return decided.answer;
+  const answer = await waitForGrant(deps, engine, context, command.wait, decided);
+  return withCredentials(deps, engine, context, answer, input.audiences);
+}
+
+/** What came of asking: an answer, or a place in the queue that somebody is to attach to. */
+export interface AskedForWriteSet {
+  readonly engine: NamespaceEngine;
+  readonly command: AcquireCommand;
+  readonly decided:
+    | { readonly kind: 'decided'; readonly answer: At<AcquireOutcome> }
+    | Extract<AcquireDecision, { kind: 'waiting' }>;
+}
+
+/** Grants, queues or refuses, and waits for nothing. */
+export async function askForWriteSet(deps: Deps, context: CallContext, input: AcquireInput): Promise<AskedForWriteSet> {
+  checkInput(deps, input, { withKey: true });
   const engine = await engineOf(deps, context);
   const command = toCommand(context, input);
   const { audiences } = input;
@@ -47,21 +61,37 @@ export async function acquireWriteSet(
     return { decided, lease: decision.lease(leaseId), issued };
   });
   const { decided, lease, issued } = value;
-  if (decided.kind === 'refusal') return { value: { kind: 'refusal', refusal: decided.refusal }, revision, now };
-  if (decided.kind === 'lease' && lease !== undefined) {
-    const credentials = await signed(deps, engine.namespace, issued, now);
-    return { value: { kind: 'lease', lease, credentials }, revision, now };
-  }
-  const waiting = decided as Extract<AcquireDecision, { kind: 'waiting' }>;
-  const answer = await waitForGrant(deps, engine, context, command, waiting);
+  const answered = (outcome: AcquireOutcome): AskedForWriteSet => {
+    const answer = { value: outcome, revision, now };
+    return { engine, command, decided: { kind: 'decided', answer } };
+  };
+  if (decided.kind === 'refusal') return answered({ kind: 'refusal', refusal: decided.refusal });
+  if (decided.kind === 'waiting') return { engine, command, decided };
+  if (lease === undefined) throw new Error('a grant without a lease');
+  return answered({ kind: 'lease', lease, credentials: await signed(deps, engine.namespace, issued, now) });
+}
+
+/** A grant after a wait brings the credentials that were asked for. */
+export async function withCredentials(
+  deps: Deps,
+  engine: NamespaceEngine,
+  context: CallContext,
+  answer: At<AcquireOutcome>,
+  audiences: readonly string[],
+): Promise<At<AcquireOutcome>> {
   if (answer.value.kind !== 'lease') return answer;
   const credentials = await issueForLease(deps, engine, context, answer.value.lease, audiences);
   return { ...answer, value: { ...answer.value, credentials } };
 }
 
-function checkInput(deps: Deps, input: AcquireInput, withKey: boolean): void {
-  const checks = new FieldChecks();
+/** Throws with all that is wrong, also what was found before. */
+export function checkInput(
+  deps: Deps,
+  input: AcquireInput,
+  { withKey, checks = new FieldChecks() }: { readonly withKey: boolean; readonly checks?: FieldChecks },
+): void {
   checks.id('run_id', input.runId);
+  checks.printable('delegated_from', input.delegatedFrom, false);
   checks.writeSet('', input, deps.bounds.maxEntries);
   if (input.ttl !== null) checks.between('ttl', input.ttl, 1 * SECOND, MAX_TTL);
   checks.between('wait', input.wait, 0, MAX_WAIT);
@@ -72,17 +102,26 @@ function checkInput(deps: Deps, input: AcquireInput, withKey: boolean): void {
   checks.done();
 }
 
-function toCommand(context: CallContext, input: AcquireInput): AcquireCommand {
-  const { entries, task, resourceSet, ttl, purpose } = input;
+export function toCommand(context: CallContext, input: AcquireInput): AcquireCommand {
+  const { entries, task, resourceSet, ttl, purpose, delegatedFrom } = input;
   return {
     principal: context.principal.name,
     maxLiveLeases: context.principal.ceiling?.maxLiveLeases ?? null,
     runId: input.runId,
     request: { entries, task, resourceSet },
+    delegatedFrom,
     ttl,
     wait: input.wait,
     idempotencyKey: input.idempotencyKey,
-    fingerprint: fingerprint({ entries, task, resourceSet, ttl, purpose }),
+    // As it always was for what is a part of no lease: keys that are bound stay good.
+    fingerprint: fingerprint({
+      ...(delegatedFrom === '' ? {} : { delegatedFrom }),
+      entries,
+      purpose,
+      resourceSet,
+      task,
+      ttl,
+    }),
     purpose,
     requestIds: requestIds(input.requestId),
     callId: context.requestId,
@@ -91,24 +130,24 @@ function toCommand(context: CallContext, input: AcquireInput): AcquireCommand {
 }
 
 /** Hangs on the waiting request until it is settled, the block is over, or the caller has gone. */
-async function waitForGrant(
+export async function waitForGrant(
   deps: Deps,
   engine: NamespaceEngine,
   context: CallContext,
-  command: AcquireCommand,
+  wait: Micros,
   waiting: Extract<AcquireDecision, { kind: 'waiting' }>,
 ): Promise<At<AcquireOutcome>> {
   const { leaseId, attachment } = waiting;
-  deps.replica.attach(engine.namespace, leaseId, attachment);
+  deps.installation.attach(engine.namespace, leaseId, attachment);
   const block = Math.min(
-    command.wait,
+    wait,
     MAX_BLOCK,
     context.deadlineMs === null ? MAX_BLOCK : context.deadlineMs * MILLISECOND - DEADLINE_MARGIN,
   );
   try {
     await settled(engine, leaseId, attachment, block / MILLISECOND, context.signal);
   } finally {
-    await deps.replica.detach(engine.namespace, leaseId, attachment);
+    await deps.installation.detach(engine.namespace, leaseId, attachment);
   }
   return tell(deps, engine, leaseId);
 }
@@ -136,7 +175,7 @@ function settled(
 }
 
 /** What has become of a waiting request, at a confirmed head. */
-async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string): Promise<At<AcquireOutcome>> {
+export async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string): Promise<At<AcquireOutcome>> {
   return engine.read((view): AcquireOutcome => {
     const lease = view.lease(leaseId);
     if (lease?.state === 'waiting') return { kind: 'waiting', waiting: placeOf(view, lease, deps) };
@@ -155,22 +194,4 @@ function placeOf(view: View, lease: Lease, deps: Deps): WaitingPlace {
     callAgainWithin: ATTACHED_FOR,
     waitsUntil: lease.waiting?.waitsUntil ?? view.now,
   };
-}
-
-/** PreviewWriteSet: the same decision on an overlay that is thrown away. */
-export async function previewWriteSet(
-  deps: Deps,
-  context: CallContext,
-  input: AcquireInput,
-): Promise<At<{ lease: Lease | null; refusal: Refusal | null }>> {
-  checkInput(deps, input, false);
-  const engine = await engineOf(deps, context);
-  const asOperator = hasRole(context, 'operator', 'admin');
-  return engine.read((view) => {
-    const run = view.run(input.runId);
-    if (run === undefined || (run.principal !== context.principal.name && !asOperator)) throw runNotFound(input.runId);
-    const command = { ...toCommand(context, input), principal: run.principal };
-    const decision = view.preview(context.principal.name, deps.bounds);
-    return previewAcquire(decision, command);
-  });
 }

@@ -1,6 +1,9 @@
+import { Fault, invalidArgument } from '../domain/fault.js';
+import type { Micros } from '../domain/time.js';
+import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { toFault } from '../engine/trouble.js';
 import type { EventRecord } from '../storage/store.js';
-import type { CallContext, Checkpoint, EventQuery, Page, Paged } from './api.js';
+import type { CallContext, Checkpoint, CheckpointPlace, EventQuery, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
 
@@ -12,7 +15,7 @@ export async function listEvents(
   deps: Deps,
   context: CallContext,
   query: EventQuery & { page: Page },
-): Promise<Paged<EventRecord>> {
+): Promise<Paged<EventRecord> & { readonly firstRevision: number }> {
   const checks = new FieldChecks();
   for (const [field, value] of [
     ['run_id', query.runId],
@@ -28,9 +31,12 @@ export async function listEvents(
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
   const from = numberToken(after);
+  const firstRevision = await firstOf(engine);
   const { runId, leaseId, resource, kinds, requestId, newestFirst } = query;
-  const afterRevision = from !== null && !newestFirst ? Math.max(from, query.afterRevision) : query.afterRevision;
-  const rows = await deps.store.listEvents(engine.namespace, {
+  // What a cut gave up is not shown while it is being removed.
+  const floor = Math.max(query.afterRevision, firstRevision - 1);
+  const afterRevision = from !== null && !newestFirst ? Math.max(from, floor) : floor;
+  const rows = await engine.store.listEvents(engine.namespace, {
     ...(runId === '' ? {} : { runId }),
     ...(leaseId === '' ? {} : { leaseId }),
     ...(resource === '' ? {} : { resource }),
@@ -42,10 +48,15 @@ export async function listEvents(
     limit: size + 1,
   });
   const fit = fitting(rows, (event) => Buffer.byteLength(event.body) + EVENT_OVERHEAD);
-  return paged(rows, Math.min(size, fit), (event) => String(event.revision));
+  return { ...paged(rows, Math.min(size, fit), (event) => String(event.revision)), firstRevision };
 }
 
-/** ExportEvents: the log in order, up to the head it had when the call began. */
+/** The first revision that the log has: 1, unless it was cut. */
+export async function firstOf(engine: NamespaceEngine): Promise<number> {
+  return (await engine.store.readCut(engine.namespace))?.firstRevision ?? 1;
+}
+
+/** ExportEvents: the log in order, up to the head it had when the call began; a log that was cut begins at the cut. */
 export async function* exportEvents(
   deps: Deps,
   context: CallContext,
@@ -53,22 +64,75 @@ export async function* exportEvents(
 ): AsyncIterable<readonly EventRecord[]> {
   const engine = await engineOf(deps, context);
   const { revision: head } = await engine.read(() => null);
-  let after = input.afterRevision;
+  const first = await firstOf(engine).catch((error) => {
+    throw toFault(error);
+  });
+  if (input.afterRevision > 0 && input.afterRevision < first - 1) throw wasCut(first);
+  let after = Math.max(input.afterRevision, first - 1);
   while (after < head && !context.signal.aborted) {
-    const page = deps.store.readTail(engine.namespace, after, Math.min(EXPORT_BATCH, head - after));
+    const page = engine.store.readTail(engine.namespace, after, Math.min(EXPORT_BATCH, head - after));
     const events = await page.catch((error) => {
       throw toFault(error);
     });
     const last = events[events.length - 1];
     if (last === undefined) return;
+    // Cut meanwhile: an export has no gaps.
+    if (events[0]?.revision !== after + 1) throw wasCut(await firstOf(engine));
     yield events;
     after = last.revision;
   }
 }
 
-/** GetCheckpoint: a signed statement over the head as the database confirms it now (A2). */
-export async function getCheckpoint(deps: Deps, context: CallContext): Promise<Checkpoint> {
+export function wasCut(first: number): Fault {
+  return new Fault(
+    'failed_precondition',
+    'CURSOR_EXPIRED',
+    `The log was cut: it begins at revision ${first}. What came before is in the archive.`,
+    { metadata: { first_revision: String(first) } },
+  );
+}
+
+/** GetCheckpoint: a signed statement over the head as the database confirms it now, or over an event before it (A2). */
+export async function getCheckpoint(
+  deps: Deps,
+  context: CallContext,
+  { at }: { at: CheckpointPlace } = { at: 'head' },
+): Promise<Checkpoint> {
   const engine = await engineOf(deps, context);
   const { value: head, now } = await engine.read(() => engine.head);
-  return deps.signer.sign(engine.namespace, head.revision, head.hash, now);
+  if (at === 'head') return deps.signer.sign(engine.namespace, head.revision, head.hash, now);
+  const event = await eventAt(engine, head.revision, at);
+  return deps.signer.sign(engine.namespace, event.revision, event.hash, now);
+}
+
+async function eventAt(
+  engine: NamespaceEngine,
+  head: number,
+  place: Exclude<CheckpointPlace, 'head'>,
+): Promise<EventRecord> {
+  const first = await firstOf(engine);
+  const revision = 'revision' in place ? place.revision : await lastBefore(engine, first, head, place.before);
+  if ('before' in place && revision < first)
+    throw invalidArgument([
+      { field: 'before', description: `the log has no event before it; it begins at revision ${first}` },
+    ]);
+  if (revision < first) throw wasCut(first);
+  const event = revision > head ? null : await engine.store.readEvent(engine.namespace, revision);
+  if (event !== null) return event;
+  const firstNow = await firstOf(engine);
+  if (revision < firstNow) throw wasCut(firstNow);
+  throw invalidArgument([{ field: 'revision', description: `the log ends at revision ${head}` }]);
+}
+
+/** The last event before a time, by halves: revisions and times rise together. Below `first`: there is none. */
+async function lastBefore(engine: NamespaceEngine, first: number, head: number, before: Micros): Promise<number> {
+  let low = first - 1;
+  let high = head + 1;
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    const event = await engine.store.readEvent(engine.namespace, middle);
+    if (event === null || event.time < before) low = middle;
+    else high = middle;
+  }
+  return low;
 }

@@ -1,42 +1,163 @@
 import { MAX_CREDENTIAL_BYTES } from '../auth/credentials.js';
 import { type CheckFacts, type CredentialView, checkFence as decideCheck } from '../domain/check-fence.js';
-import { type ConflictMap, kindOf, observes, resolveResource } from '../domain/conflict-map/index.js';
+import { type ConflictMap, isTracked, kindOf, observes, resolveResource } from '../domain/conflict-map/index.js';
 import { type CredentialScope, credentialReason, scopeFor } from '../domain/credential.js';
-import type { View } from '../domain/decide/decision.js';
+import { decideAdmitWrites, knownAdmissions, type TrackedWrite } from '../domain/decide/admit-writes.js';
+import type { Decision, View } from '../domain/decide/decision.js';
+import { isResourceInDoubt } from '../domain/doubt.js';
+import { Fault } from '../domain/fault.js';
 import type { FenceVerdict } from '../domain/fence.js';
+import { deniesWrites } from '../domain/freeze.js';
 import type { Lease } from '../domain/lease.js';
 import { SECOND } from '../domain/time.js';
+import type { Answer, NamespaceEngine } from '../engine/namespace-engine.js';
 import { monotonicMicros } from '../platform/clock.js';
-import type { At, CallContext, CheckFenceInput } from './api.js';
+import type { At, CallContext, CheckedFence, CheckFenceInput } from './api.js';
 import { grantsOf, presentedOf } from './credential-claims.js';
 import type { Verified } from './credentials.js';
-import { type Deps, engineOf, requestIds } from './deps.js';
+import { type Deps, engineOf, randomId, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
-/** CheckFence: linearizable, all writes of one request together; a denial is recorded after the answer (P3, P4, C10). */
-export async function checkFence(deps: Deps, context: CallContext, input: CheckFenceInput): Promise<At<FenceVerdict>> {
+/** Times that a tracked check is decided anew because a repetition of it came between. */
+const MAX_ROUNDS = 5;
+
+/**
+ * CheckFence: linearizable, all writes of one request together; a denial is recorded after the answer (P3, P4, C10). What
+ * it allows of tracked actions is in the log before the answer (R4).
+ */
+export async function checkFence(deps: Deps, context: CallContext, input: CheckFenceInput): Promise<At<CheckedFence>> {
   const arrivedAt = monotonicMicros();
   checkFields(input);
   const engine = await engineOf(deps, context);
-  const presented = await readCredential(deps, context, input.credential ?? '');
-  const { value, revision, now } = await engine.read((view) => {
-    const leaseId = presented === null ? input.leaseId : leaseIdOf(presented);
-    const lease = leaseId === null ? undefined : view.lease(leaseId);
-    const credential = presented === null ? null : lookAt(deps, view, lease, presented, input);
-    return {
-      verdict: verdict(deps, view, lease, credential, context.principal.name, input),
-      // Of an unknown lease no run is known: a target must not be able to write into the history of any it names.
-      runId: lease?.runId ?? '',
-      map: view.state.map,
-    };
-  });
+  const lookBy = (presented: Verified | null) => (view: View) =>
+    decide(deps, view, presented, context.principal.name, input);
+  const read = async (presented: Verified | null) => ({ presented, answer: await engine.read(lookBy(presented)) });
+  const verified = await readCredential(deps, context, input.credential ?? '');
+  const { presented, answer } = await (verified === null ? read(null) : deps.credentials.decideBy(verified, read));
+  const admitted = async (): Promise<Answer<Decided>> => {
+    const letInNow = await letIn(engine, lookBy(presented), context, input);
+    if (presented === null) return letInNow;
+    // A key that was retired meanwhile counts for nothing. What it let in stays open: who repeats a check may know of it.
+    const decideAnew = async (known: Verified) => (known === presented ? letInNow : (await read(known)).answer);
+    return deps.credentials.decideBy(presented, decideAnew);
+  };
+  const { value, revision, now } = isUnadmitted(answer.value) ? await admitted() : answer;
   deps.metrics.checked(monotonicMicros() - arrivedAt);
-  if (value.verdict.results.some((result) => result.reason !== 'ok'))
-    recordDenials(deps, engine.namespace, context, input, value);
-  return { value: value.verdict, revision, now };
+  return { value: answerTo(deps, engine.namespace, context, input, value), revision, now };
 }
 
-function checkFields(input: CheckFenceInput): void {
+/** What the target is told; a denial is noted, and recorded after the answer. */
+export function answerTo(
+  deps: Deps,
+  namespace: string,
+  context: CallContext,
+  input: CheckFenceInput,
+  decided: Decided,
+): CheckedFence {
+  if (decided.verdict.results.some((result) => result.reason !== 'ok'))
+    recordDenials(deps, namespace, context, input, decided);
+  return decided.tracked === null ? decided.verdict : withAdmissions(decided, input);
+}
+
+/** Whether it is allowed once it is in the log, and is not yet. */
+export const isUnadmitted = ({ tracked }: Decided): boolean => tracked !== null && tracked.admissionIds === null;
+
+/**
+ * Appends the admissions, on a verdict of the same moment. Where it turns out that none are needed, as the check is denied
+ * now, or a repetition of it was faster, it is read again: at a time that the database confirms, as an append would.
+ */
+async function letIn(
+  engine: NamespaceEngine,
+  look: (view: View) => Decided,
+  context: CallContext,
+  input: CheckFenceInput,
+): Promise<Answer<Decided>> {
+  for (let round = 0; round < MAX_ROUNDS; round += 1) {
+    const admitted = await engine.submit(context.principal.name, (decision) => {
+      const decided = look(decision);
+      return isUnadmitted(decided) ? admit(decision, decided, context, input) : null;
+    });
+    const { value } = admitted;
+    if (value !== null) return { ...admitted, value };
+    const read = await engine.read(look);
+    if (!isUnadmitted(read.value)) return read;
+  }
+  throw new Fault('unavailable', 'TOO_BUSY', 'The same check is made again and again; nothing was let in. Try again.');
+}
+
+function admit(decision: Decision, decided: Decided, context: CallContext, input: CheckFenceInput): Decided {
+  const { lease, credential, tracked } = decided;
+  const run = lease === undefined ? undefined : decision.run(lease.runId);
+  if (lease === undefined || run === undefined || tracked === null) throw new Error('nothing to let in');
+  const { requestId } = input;
+  const admissionIds = decideAdmitWrites(decision, {
+    lease,
+    run,
+    target: context.principal.name,
+    requestId,
+    credentialEnds: credential?.expiresAt ?? null,
+    writes: tracked.writes,
+    requestIds: [...new Set(requestIds(requestId, context.requestId))],
+  });
+  return { ...decided, tracked: { ...tracked, admissionIds } };
+}
+
+/** What is decided at this moment, by the credential where one was presented. */
+export function decide(
+  deps: Deps,
+  view: View,
+  presented: Verified | null,
+  target: string,
+  input: CheckFenceInput,
+): Decided {
+  const leaseId = presented === null ? input.leaseId : leaseIdOf(presented);
+  const lease = leaseId === null ? undefined : view.lease(leaseId);
+  const credential = presented === null ? null : lookAt(deps, view, lease, presented, input);
+  const found = verdict(deps, view, lease, credential, target, input);
+  return {
+    verdict: found,
+    // Of an unknown lease no run is known: a target must not be able to write into the history of any it names.
+    runId: lease?.runId ?? '',
+    map: view.state.map,
+    lease,
+    credential,
+    tracked: view.state.map.tracks && found.allowed ? trackedOf(view, found, lease, target, input) : null,
+  };
+}
+
+/** What of an allowed check is covered by the lease and of a tracked action; null: nothing is. */
+function trackedOf(
+  { state }: View,
+  { results }: FenceVerdict,
+  lease: Lease | undefined,
+  target: string,
+  { writes: asked, requestId }: CheckFenceInput,
+): Tracked | null {
+  if (lease === undefined) return null;
+  const { map } = state;
+  const writes = asked.flatMap((write, index): IndexedWrite[] => {
+    const path = pathOf(map, write.resource);
+    const hold = results[index]?.hold ?? null;
+    if (path === null || hold === null || !isTracked(map, path, write.action)) return [];
+    return [
+      { ...write, resource: path, token: hold.token, index, field: `writes[${index}]`, freshAdmissionId: randomId() },
+    ];
+  });
+  if (writes.length === 0) return null;
+  const known = knownAdmissions(state, { lease, target, requestId, writes });
+  return { writes, admissionIds: known?.map(({ admissionId }) => admissionId) ?? null };
+}
+
+/** Each admission at the place of its write in the request. */
+function withAdmissions({ verdict: decided, tracked }: Decided, input: CheckFenceInput): CheckedFence {
+  const admissionIds = input.writes.map(() => '');
+  tracked?.writes.forEach(({ index }, at) => {
+    admissionIds[index] = tracked.admissionIds?.[at] ?? '';
+  });
+  return { ...decided, admissionIds };
+}
+
+export function checkFields(input: CheckFenceInput): void {
   const checks = new FieldChecks();
   const { credential = '', presenter = null } = input;
   if ((credential === '') === (input.leaseId === ''))
@@ -89,6 +210,9 @@ function lookAt(
   return { reason, grants: grantsOf(presented.claims, scopeNow), expiresAt: credential.expiresAt * SECOND };
 }
 
+/** Most checks are made while nothing is in doubt. */
+const NEVER = (): boolean => false;
+
 function verdict(
   deps: Deps,
   view: View,
@@ -109,6 +233,8 @@ function verdict(
       const owners = kindOf(map, resource)?.ownerService ?? [];
       return owners.length === 0 || owners.includes(target);
     },
+    frozen: (resource) => deniesWrites(view.state.freezes, resource, view.now),
+    inDoubt: view.state.inDoubt === 0 ? NEVER : (resource) => isResourceInDoubt(view.state, resource, lease),
   };
   const { presenterRunId, writes } = input;
   return decideCheck(facts, { presenterRunId, writes, ...(credential === null ? {} : { credential }) });
@@ -119,10 +245,22 @@ function pathOf(map: ConflictMap, resource: string): string | null {
   return resolved.ok ? resolved.resource : null;
 }
 
-interface Decided {
+export interface Decided {
   readonly verdict: FenceVerdict;
   readonly runId: string;
   readonly map: ConflictMap;
+  readonly lease: Lease | undefined;
+  readonly credential: CredentialView | null;
+  /** Null: nothing that is allowed is tracked. */
+  readonly tracked: Tracked | null;
+}
+
+type IndexedWrite = TrackedWrite & { readonly index: number };
+
+interface Tracked {
+  readonly writes: readonly IndexedWrite[];
+  /** In the order of these writes; null: they are not let in yet. */
+  readonly admissionIds: readonly string[] | null;
 }
 
 function recordDenials(

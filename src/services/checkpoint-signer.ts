@@ -2,7 +2,7 @@ import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, typ
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Micros } from '../domain/time.js';
-import { canonicalJson } from '../engine/event-codec.js';
+import { canonicalJson } from '../engine/canonical-json.js';
 import type { Checkpoint } from './api.js';
 
 /** Signs statements about how far a log goes: Ed25519, RFC 8032 (A2). */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { CHANGE_CLASSES, type ConflictMapDocument, type DocumentSide } from '../domain/conflict-map/document.js';
+import { CHANGE_CLASSES } from '../domain/change-class.js';
+import type { ConflictMapDocument, DocumentSide } from '../domain/conflict-map/document.js';
 import { didYouMean, MAX_PROBLEMS } from '../domain/conflict-map/problems.js';
 import { parseDuration, parseTimestamp } from './map-scalars.js';
 
@@ -105,7 +106,7 @@ const side: z.ZodType<DocumentSide> = z.record(z.string(), z.unknown()).transfor
   return z.NEVER;
 });
 
-const document = z.strictObject({
+export const document = z.strictObject({
   version: z.literal('1').transform(() => 1 as const),
   unmatched: z.enum(['deny', 'propose', 'observe']).exactOptional(),
   resolvers: named(

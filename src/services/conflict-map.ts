@@ -37,7 +37,7 @@ export async function getConflictMap(
   const { value: current, revision, now } = await engine.read(({ state }) => state.mapVersion);
   const wanted = input.version === 0 ? current : input.version;
   if (wanted === 0) return { value: null, revision, now };
-  const found = await deps.store.readMapVersion(engine.namespace, wanted);
+  const found = await engine.store.readMapVersion(engine.namespace, wanted);
   if (found === null) {
     throw new Fault(
       'not_found',
@@ -119,7 +119,7 @@ async function alreadyPut(
   if (!(error instanceof Fault) || error.reason !== 'MAP_VERSION_CONFLICT') return null;
   const version = input.expectedVersion + 1;
   const engine = await engineOf(deps, context);
-  const put = await deps.store.readMapVersion(engine.namespace, version);
+  const put = await engine.store.readMapVersion(engine.namespace, version);
   if (
     put === null ||
     put.text !== input.document ||
@@ -226,7 +226,7 @@ export async function listConflictMapVersions(
   const { size, after } = pageOf(input.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
-  const rows = await deps.store.listMapVersions(engine.namespace, numberToken(after), size + 1);
+  const rows = await engine.store.listMapVersions(engine.namespace, numberToken(after), size + 1);
   return paged(rows, size, (version) => String(version.version));
 }
 
@@ -262,7 +262,7 @@ export async function listUnmatchedResources(
   return paged(rows, size, (seen) => seen.resource);
 }
 
-function checkDocument(checks: FieldChecks, document: string): void {
+export function checkDocument(checks: FieldChecks, document: string): void {
   if (document === '') checks.reject('document', 'is required');
   else if (Buffer.byteLength(document) > MAX_TEXT_BYTES) checks.reject('document', 'must be at most 1 MiB');
 }

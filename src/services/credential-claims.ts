@@ -7,7 +7,9 @@ import type {
   PresentedCredential,
   WriteGrant,
 } from '../domain/credential.js';
-import { canonicalJson } from '../engine/event-codec.js';
+import { CREDENTIAL_LIFE } from '../domain/credential-times.js';
+import { SECOND } from '../domain/time.js';
+import { canonicalJson } from '../engine/canonical-json.js';
 
 /** What a credential says, as claims, and back. */
 
@@ -88,7 +90,8 @@ export function presentedOf(claims: CredentialClaims): PresentedCredential {
     runId: claims.sub,
     leaseId: claims.lease_id ?? null,
     issuedAt: claims.iat,
-    expiresAt: claims.exp,
+    // None that we make lives longer, whatever it says.
+    expiresAt: Math.min(claims.exp, claims.iat + CREDENTIAL_LIFE / SECOND),
     boundTo: confirmationOf(claims),
   };
 }

@@ -11,7 +11,7 @@ const MAX_REMEMBERED = 10_000;
 const MAX_REMEMBERED_BYTES = 32 << 20;
 
 export type Verified =
-  | { readonly ok: true; readonly claims: CredentialClaims }
+  | { readonly ok: true; readonly claims: CredentialClaims; readonly keyId: string }
   | { readonly ok: false; readonly reason: CredentialFault };
 
 export interface CredentialsOptions {
@@ -51,13 +51,24 @@ export class Credentials {
     const known = this.verified.find(id, now);
     if (known !== undefined && (await this.ring.verificationKey(known.keyId)) !== undefined) {
       this.options.onLookup('hit');
-      return { ok: true, claims: known.claims };
+      return { ok: true, claims: known.claims, keyId: known.keyId };
     }
     this.options.onLookup('miss');
     const read = await verifyCredential(token, this.issuer, (keyId) => this.ring.verificationKey(keyId));
     if (!read.ok) return read;
     this.verified.add(id, { keyId: read.keyId, claims: read.claims, bytes: token.length }, now);
-    return { ok: true, claims: read.claims };
+    return read;
+  }
+
+  /**
+   * Decides by a credential that was verified, and again without it when its key had been retired by then: once
+   * RetireSigningKey has returned, nothing that the key signed counts on any replica. The set is read while `decide`
+   * asks the database.
+   */
+  async decideBy<T>(verified: Verified, decide: (verified: Verified) => Promise<T>): Promise<T> {
+    if (!verified.ok) return decide(verified);
+    const [decided] = await Promise.all([decide(verified), this.ring.confirm()]);
+    return this.ring.isPublished(verified.keyId) ? decided : decide({ ok: false, reason: 'unknown_key' });
   }
 }
 

@@ -57,9 +57,7 @@ export class FieldChecks {
       );
       return;
     }
-    if (request.entries.length > maxEntries)
-      this.reject(`${field}entries`, `must be at most ${maxEntries} (WRIT_MAX_ENTRIES)`);
-    else request.entries.forEach((entry, index) => this.entry(`${field}entries[${index}]`, entry));
+    this.entries(`${field}entries`, request.entries, maxEntries);
     if (request.task !== null) {
       this.text(`${field}task.name`, request.task.name, 128, true);
       this.parameters(`${field}task.parameters`, Object.entries(request.task.parameters));
@@ -74,9 +72,18 @@ export class FieldChecks {
     else for (const [name, value] of parameters) this.text(`${field}[${name}]`, value, 1_024);
   }
 
+  entries(field: string, entries: readonly RequestedEntry[], maxEntries: number): void {
+    if (entries.length > maxEntries) this.reject(field, `must be at most ${maxEntries} (WRIT_MAX_ENTRIES)`);
+    else entries.forEach((entry, index) => this.entry(`${field}[${index}]`, entry));
+  }
+
+  resource(field: string, resource: string): void {
+    if (resource === '') this.reject(field, 'is required');
+    else this.text(field, resource, 2_048);
+  }
+
   private entry(field: string, entry: RequestedEntry): void {
-    if (entry.resource === '') this.reject(`${field}.resource`, 'is required');
-    else this.text(`${field}.resource`, entry.resource, 2_048);
+    this.resource(`${field}.resource`, entry.resource);
     if (entry.actions.length > 32) this.reject(`${field}.actions`, 'must be at most 32');
     entry.actions.forEach((action, index) => this.action(`${field}.actions[${index}]`, action));
     if (entry.observedVersion !== null) this.text(`${field}.observed_version`, entry.observedVersion, 256);

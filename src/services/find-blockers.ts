@@ -1,6 +1,7 @@
 import { findBlockers as findOn } from '../domain/blockers.js';
 import { resolveResource, rulesAbout } from '../domain/conflict-map/index.js';
 import { invalidArgument } from '../domain/fault.js';
+import { type Freeze, isPastFreeze, isUnder, MAX_NAMED_FREEZES } from '../domain/freeze.js';
 import type { At, CallContext, FoundBlockers } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { FieldChecks } from './fields.js';
@@ -27,6 +28,9 @@ export async function findBlockers(
     const found = findOn(view, resource, MAX_BLOCKERS);
     const mine = (runId: string): boolean => view.state.runs.get(runId)?.principal === context.principal.name;
     const own = new Set(found.blockers.filter(({ runId }) => mine(runId)).map(({ leaseId }) => leaseId));
-    return { resource, ...found, own, rules: rulesAbout(map, resource) };
+    const isOver = (freeze: Freeze): boolean =>
+      !isPastFreeze(freeze, view.now) && isUnder(freeze, { resource, scope: 'subtree' });
+    const freezes = [...view.state.freezes.values()].filter(isOver).slice(0, MAX_NAMED_FREEZES);
+    return { resource, ...found, own, rules: rulesAbout(map, resource), freezes };
   });
 }

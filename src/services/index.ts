@@ -1,50 +1,80 @@
 import { join } from 'node:path';
+import { isInDoubt } from '../domain/admission.js';
 import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
 import { Fault } from '../domain/fault.js';
 import type { SigningKeyState } from '../domain/signing-keys.js';
+import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros } from '../domain/time.js';
+import { Installation, MAIN_DATABASE } from '../engine/installation.js';
+import type { EngineObserver } from '../engine/options.js';
 import { Replica } from '../engine/replica.js';
 import { toFault } from '../engine/trouble.js';
 import { fileWitness } from '../engine/witness.js';
-import { monotonicMicros } from '../platform/clock.js';
+import { monotonicMicros, wallClockMicros } from '../platform/clock.js';
 import type { Config } from '../platform/config.js';
 import type { Logger } from '../platform/log.js';
 import type { Metrics } from '../platform/metrics.js';
+import type { EventStream } from '../storage/event-stream.js';
 import type { Store } from '../storage/store.js';
-import { acquireWriteSet, previewWriteSet } from './acquire-write-set.js';
-import type { CallContext, WritApi } from './api.js';
+import { acquireWriteSet } from './acquire-write-set.js';
+import { amendWriteSet } from './amend-write-set.js';
+import type { CallContext, LeaseSession, SessionListener, WritApi } from './api.js';
 import { exportEvents, getCheckpoint, listEvents } from './audit.js';
 import { checkFence } from './check-fence.js';
+import { checkFences } from './check-fences.js';
+import { checkRoute } from './check-route.js';
 import { fileCheckpointSigner } from './checkpoint-signer.js';
 import * as conflictMap from './conflict-map.js';
 import { createRun } from './create-run.js';
 import { Credentials } from './credentials.js';
+import { cutLog } from './cut-log.js';
 import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
+import { eraseTexts } from './erase-texts.js';
+import { FenceWatches } from './fence-watches.js';
 import { findBlockers } from './find-blockers.js';
+import * as freezes from './freezes.js';
 import { FutureTokenAlarm } from './future-tokens.js';
+import { listInDoubt, settleInDoubt } from './in-doubt.js';
 import { introspectCredential } from './introspect-credential.js';
 import { issueCredential } from './issue-credential.js';
 import { KeyRing } from './key-ring.js';
+import * as mapTools from './map-tools.js';
 import { MapWorkshop } from './map-workshop.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
+import { previewWriteSet } from './preview-write-set.js';
 import { getLease, listLeases } from './read-leases.js';
 import { getRun, listRuns } from './read-runs.js';
+import * as rehearsals from './rehearsals.js';
 import { releaseLease } from './release-lease.js';
 import { renewLeases } from './renew-leases.js';
+import { reportOverride } from './report-override.js';
+import { reportWrite } from './report-write.js';
 import { revokeCredential } from './revoke-credential.js';
 import { revokeLease } from './revoke-lease.js';
+import { checkpointJson, ScheduledCheckpoints } from './scheduled-checkpoints.js';
+import { Session } from './session.js';
+import { SessionLeases } from './session-leases.js';
 import { getKeys, listSigningKeys, retireSigningKey, rotateSigningKey } from './signing-keys.js';
+import { StateCheckpoints } from './state-checkpoints.js';
 import { stopRun, stopRuns } from './stop-runs.js';
+import { Tailer } from './tailer.js';
+import { takeOver } from './take-over.js';
 import { updateRunState } from './update-run-state.js';
+import { listWaiters } from './waiters.js';
+import { watchEvents } from './watch-events.js';
+import { watchFences } from './watch-fences.js';
 
 const MAX_BATCH = 512;
 const MAX_QUEUE = 20_000;
 const POLL_INTERVAL: Micros = 200 * MILLISECOND;
 
 export interface ServicesOptions {
+  /** Of the main database. */
   readonly store: Store;
+  /** Databases beside it that namespaces can live in, by name. */
+  readonly databases?: ReadonlyMap<string, Store>;
   readonly replicaId: string;
   readonly config: Config;
   readonly log: Logger;
@@ -54,6 +84,10 @@ export interface ServicesOptions {
   readonly issuer: string;
   /** Encrypts the private parts of signing keys; null: none, and no credentials are issued. */
   readonly keyEncryptionKey: Uint8Array | null;
+  /** Where the logs are published; absent: nowhere. Closed with the services. */
+  readonly stream?: EventStream | null;
+  /** What gateways are asked by; absent: no gateway has routes. */
+  readonly routes?: Deps['routes'];
 }
 
 export interface Services {
@@ -69,30 +103,29 @@ export interface Services {
 export function createServices(options: ServicesOptions): Services {
   const { store, config, log, metrics } = options;
   const bounds: Bounds = { ...DEFAULT_BOUNDS, ...config.limits, maxClockSkew: config.maxClockSkewMicros };
-  const replica = new Replica({
-    store,
-    replicaId: options.replicaId,
-    bounds,
-    maxClockSkew: config.maxClockSkewMicros,
-    failover: config.failover,
-    witness: fileWitness(config.dataDir, (error) => log.error({ err: error }, 'the witness could not be written')),
-    monotonicNow: monotonicMicros,
-    observer: {
-      batchAppended(namespace, commands, events, duration) {
-        metrics.batchAppended(commands, events.length, duration);
-        for (const event of events) count(metrics, namespace, event);
-      },
-      appendLost: metrics.appendLost,
-      gateRead: metrics.gateRead,
-      problem: (message, error) => log.error({ err: error }, message),
-      notice: (message, facts) => log.info(facts ?? {}, message),
-    },
-    maxBatch: MAX_BATCH,
-    maxQueue: MAX_QUEUE,
-    pollInterval: POLL_INTERVAL,
-    purgeAfter: config.purgeAfterMicros,
-  });
-  const denials = new DenialLog(replica.open.bind(replica), (error) =>
+  const databases = new Map([[MAIN_DATABASE, store], ...(options.databases ?? [])]);
+  const witness = fileWitness(config.dataDir, (error) => log.error({ err: error }, 'the witness could not be written'));
+  const installation = new Installation(
+    databases,
+    (database, livesHere) =>
+      new Replica({
+        store: database,
+        livesHere,
+        replicaId: options.replicaId,
+        bounds,
+        maxClockSkew: config.maxClockSkewMicros,
+        failover: config.failover,
+        witness,
+        monotonicNow: monotonicMicros,
+        observer: observerOf(metrics, log),
+        maxBatch: MAX_BATCH,
+        maxQueue: MAX_QUEUE,
+        pollInterval: POLL_INTERVAL,
+        purgeAfter: config.purgeAfterMicros,
+        textRetention: config.textRetentionMicros,
+      }),
+  );
+  const denials = new DenialLog(installation.open.bind(installation), (error) =>
     log.error({ err: error }, 'denials could not be appended'),
   );
   const signer = fileCheckpointSigner(config.checkpointKeyFile ?? join(config.dataDir, 'checkpoint-key.pem'));
@@ -108,7 +141,7 @@ export function createServices(options: ServicesOptions): Services {
     onChange: (changes, actor, reason) => {
       const told = changes.map(({ keyId, state }) => ({ keyId, state }));
       log.info({ changes: told, actor }, 'signing keys changed');
-      void recordKeyChange(replica, actor, told, reason).catch((error) =>
+      void recordKeyChange(installation, actor, told, reason).catch((error) =>
         log.error({ err: error, changes: told, actor }, 'a change of signing keys could not be recorded in the log'),
       );
     },
@@ -117,8 +150,7 @@ export function createServices(options: ServicesOptions): Services {
   });
   const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
   const deps: Deps = {
-    replica,
-    store,
+    installation,
     bounds,
     maxClockSkew: config.maxClockSkewMicros,
     metrics,
@@ -128,26 +160,94 @@ export function createServices(options: ServicesOptions): Services {
     workshop,
     verifyInitiator: options.verifyInitiator ?? null,
     credentials,
+    routes: options.routes ?? { of: () => null },
+    watches: new FenceWatches(),
+    sessionLeases: new SessionLeases(),
   };
-  metrics.gauges(() => replica.loaded().map(gaugesOf));
+  const tailers = createTailers(options, databases, installation);
+  const checkpoints = new ScheduledCheckpoints({
+    everyMs: config.checkpointEveryMs,
+    engines: () => installation.loaded(),
+    signer,
+    write: (checkpoint) => log.info({ checkpoint: checkpointJson(checkpoint) }, 'checkpoint'),
+    onProblem: (message, error) => log.warn({ err: error }, message),
+  });
+  const stateCheckpoints = new StateCheckpoints({
+    everyMs: config.checkpointEveryMs,
+    engines: () => installation.loaded(),
+    onProblem: (message, error) => log.warn({ err: error }, message),
+  });
+  metrics.listeners(() => {
+    const { sessions, leases } = deps.sessionLeases.counts;
+    return { sessions, sessionLeases: leases, watches: deps.watches.count };
+  });
+  metrics.gauges(() => installation.loaded().map(gaugesOf));
   return {
     api: apiOf(deps),
     async start() {
-      await replica.start();
+      await installation.start();
       await ring.start();
+      for (const tailer of tailers) tailer.start();
+      checkpoints.start();
+      stateCheckpoints.start();
     },
     async stop() {
+      checkpoints.stop();
+      stateCheckpoints.stop();
+      await Promise.all(tailers.map((tailer) => tailer.stop()));
+      await options.stream?.close();
       await workshop.close();
+      deps.sessionLeases.stop();
       ring.stop();
       await denials.close();
       futureTokens.tell();
-      await replica.stop();
+      await installation.stop();
+      await witness.close();
     },
     ready() {
-      const reasons = replica.reasonsNotReady();
+      const reasons = installation.reasonsNotReady();
       return { ready: reasons.length === 0, reasons };
     },
   };
+}
+
+function observerOf(metrics: Metrics, log: Logger): EngineObserver {
+  return {
+    batchAppended(namespace, commands, events, duration) {
+      metrics.batchAppended(commands, events.length, duration);
+      for (const event of events) count(metrics, namespace, event);
+    },
+    appendLost: metrics.appendLost,
+    gateRead: metrics.gateRead,
+    problem: (message, error) => log.error({ err: error }, message),
+    notice: (message, facts) => log.info(facts ?? {}, message),
+  };
+}
+
+/** One for each database: the right to publish a log is kept beside the log. */
+function createTailers(
+  options: ServicesOptions,
+  databases: ReadonlyMap<string, Store>,
+  installation: Installation,
+): readonly Tailer[] {
+  const { replicaId, config, log, metrics, stream } = options;
+  if (stream === undefined || stream === null) return [];
+  const tailers = [...databases].map(
+    ([name, store]) =>
+      new Tailer({
+        replicaId,
+        store,
+        stream,
+        engines: () => installation.loadedIn(name),
+        maxLength: config.redisStreamLength,
+        monotonicNow: monotonicMicros,
+        onPublished: metrics.published,
+        onProblem: (message, error) => log.warn({ err: error }, message),
+      }),
+  );
+  metrics.tailer(() => tailers.flatMap((tailer) => tailer.lags()));
+  metrics.redis(() => stream.connected);
+  return tailers;
 }
 
 /** Without a key-encryption key: a setting, and no trouble. */
@@ -157,12 +257,12 @@ function isCredentialsOff(error: unknown): error is Fault {
 
 /** In the default namespace: the keys are the whole installation's. */
 async function recordKeyChange(
-  replica: Replica,
+  installation: Installation,
   actor: string,
   changes: readonly { readonly keyId: string; readonly state: SigningKeyState }[],
   reason: string,
 ): Promise<void> {
-  const engine = await replica.open('default');
+  const engine = await installation.open('default');
   await engine.submit(actor, (decision) => decision.emit({ kind: 'signing_keys_changed', changes, reason }));
 }
 
@@ -187,7 +287,30 @@ function gaugesOf(engine: ReturnType<Replica['loaded']>[number]) {
     oldestWaiterMicros: now - oldest,
     logLag: engine.lag,
     queueDepth: engine.queueLength,
+    openWrites: engine.state.openWrites,
+    inDoubt: engine.state.inDoubt,
+    freezes: engine.state.freezes.size,
+    oldestInDoubtMicros: oldestInDoubt(engine.state, now),
+    stoppingRuns: stoppingRuns(engine.state),
+    clockOffsetMicros: now - wallClockMicros(),
   };
+}
+
+/** Only a write that is open keeps a run from its end. */
+function stoppingRuns({ admissions, openWrites, runs }: State): number {
+  if (openWrites === 0) return 0;
+  const stopping = new Set<string>();
+  for (const { runId } of admissions.values()) if (runs.get(runId)?.state === 'stopping') stopping.add(runId);
+  return stopping.size;
+}
+
+/** How long the oldest write in doubt has been so; 0: none is. */
+function oldestInDoubt(state: State, now: Micros): Micros {
+  if (state.inDoubt === 0) return 0;
+  let since = now;
+  for (const admission of state.admissions.values())
+    if (isInDoubt(admission)) since = Math.min(since, admission.inDoubtSince ?? now);
+  return now - since;
 }
 
 function apiOf(deps: Deps): WritApi {
@@ -197,17 +320,32 @@ function apiOf(deps: Deps): WritApi {
       service(deps, context, input).catch(rethrowAsFault);
   return {
     acquireWriteSet: bound(acquireWriteSet),
+    amendWriteSet: bound(amendWriteSet),
     renewLeases: bound(renewLeases),
     releaseLease: bound(releaseLease),
     revokeLease: bound(revokeLease),
     getLease: bound(getLease),
     listLeases: bound(listLeases),
+    listWaiters: bound(listWaiters),
+    takeOver: bound(takeOver),
     previewWriteSet: bound(previewWriteSet),
+    openSession: (listener) => sessionOf(deps, listener),
     findBlockers: bound(findBlockers),
+    listInDoubt: bound(listInDoubt),
+    settleInDoubt: bound(settleInDoubt),
+    freeze: bound(freezes.freeze),
+    thaw: bound(freezes.thaw),
+    listFreezes: bound(freezes.listFreezes),
     checkFence: bound(checkFence),
+    checkFences: (checks, told) => checkFences(deps, checks, told),
+    reportOverride: bound(reportOverride),
+    checkRoute: bound(checkRoute),
+    reportWrite: bound(reportWrite),
+    watchFences: bound(watchFences),
     issueCredential: bound(issueCredential),
     introspectCredential: bound(introspectCredential),
     revokeCredential: bound(revokeCredential),
+    eraseTexts: bound(eraseTexts),
     getKeys: () => getKeys(deps).catch(rethrowAsFault),
     listSigningKeys: () => listSigningKeys(deps).catch(rethrowAsFault),
     rotateSigningKey: bound(rotateSigningKey),
@@ -227,12 +365,30 @@ function apiOf(deps: Deps): WritApi {
     resolveResource: bound(conflictMap.resolveResource),
     getTaskMatrix: bound(conflictMap.getTaskMatrix),
     listUnmatchedResources: bound(conflictMap.listUnmatchedResources),
+    testConflictMap: bound(mapTools.testConflictMap),
+    diffConflictMap: bound(mapTools.diffConflictMap),
+    rollbackConflictMap: bound(mapTools.rollbackConflictMap),
+    beginRehearsal: bound(rehearsals.beginRehearsal),
+    recordRehearsal: bound(rehearsals.recordRehearsal),
+    listRehearsals: bound(rehearsals.listRehearsals),
     listEvents: bound(listEvents),
     exportEvents: (context, input) => exportEvents(deps, context, input),
-    getCheckpoint: (context) => getCheckpoint(deps, context).catch(rethrowAsFault),
+    watchEvents: bound(watchEvents),
+    getCheckpoint: (context, input) => getCheckpoint(deps, context, input).catch(rethrowAsFault),
+    cutLog: bound(cutLog),
     createNamespace: bound(createNamespace),
     getNamespace: bound(getNamespace),
     listNamespaces: bound(listNamespaces),
+  };
+}
+
+function sessionOf(deps: Deps, listener: SessionListener): LeaseSession {
+  const session = new Session(deps, listener);
+  return {
+    acquire: (context, input) => session.acquire(context, input).catch(rethrowAsFault),
+    renew: (context, input) => session.renew(context, input).catch(rethrowAsFault),
+    release: (context, input) => session.release(context, input).catch(rethrowAsFault),
+    close: () => session.close(),
   };
 }
 

@@ -26,12 +26,15 @@ export async function introspectCredential(
   const visible = verified.ok && maySee(context, verified.claims);
   deps.metrics.introspected(visible ? 'known' : 'unknown');
   if (!verified.ok || !visible) return UNKNOWN;
-  const { claims } = verified;
-  const engine = await deps.replica.open(claims.namespace);
-  return engine.read((view): Introspection => {
-    if (!counts(deps, view, claims)) return { active: false };
-    const tokenType = claims.cnf !== undefined && 'jkt' in claims.cnf ? 'DPoP' : 'Bearer';
-    return { active: true, claims: { ...claims, token_type: tokenType } };
+  const engine = await deps.installation.open(verified.claims.namespace);
+  return deps.credentials.decideBy(verified, async (known) => {
+    if (!known.ok) return UNKNOWN;
+    const { claims } = known;
+    return engine.read((view): Introspection => {
+      if (!counts(deps, view, claims)) return { active: false };
+      const tokenType = claims.cnf !== undefined && 'jkt' in claims.cnf ? 'DPoP' : 'Bearer';
+      return { active: true, claims: { ...claims, token_type: tokenType } };
+    });
   });
 }
 

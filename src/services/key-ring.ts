@@ -48,6 +48,7 @@ export class KeyRing {
   private readAt: Micros = Number.NEGATIVE_INFINITY;
   private now: Micros = 0;
   private reading: Promise<void> | null = null;
+  private nextReading: Promise<void> | null = null;
   private readonly publicKeys = new Map<string, Promise<PublicKey>>();
   private opened: { readonly keyId: string; readonly key: Promise<PrivateKey> } | null = null;
   private timer: NodeJS.Timeout | null = null;
@@ -113,6 +114,21 @@ export class KeyRing {
     return known;
   }
 
+  /**
+   * Resolves when the set was read by a statement that was sent after this call: what `isPublished` says then is true of
+   * a moment after it, whichever replica changed the set. Whoever asks meanwhile shares the next statement.
+   */
+  confirm(): Promise<void> {
+    if (this.reading === null) return this.read();
+    this.nextReading ??= this.reading
+      .catch(() => undefined)
+      .then(() => {
+        this.nextReading = null;
+        return this.read();
+      });
+    return this.nextReading;
+  }
+
   /** The database clock, about: for what needs no proof. */
   estimatedNow(): Micros {
     return this.now + this.options.monotonicNow() - this.readAt;
@@ -133,8 +149,7 @@ export class KeyRing {
     const fresh: FreshKeys = [await makeSigningKey(keyEncryptionKey), await makeSigningKey(keyEncryptionKey)];
     const changes = await store.changeSigningKeys((keys, now) => decide(keys, now, fresh));
     // A read that began before the change does not serve.
-    await this.reading?.catch(() => undefined);
-    await this.read();
+    await this.confirm();
     if (changes.length > 0) this.options.onChange(changes, actor, reason);
     return changes;
   }

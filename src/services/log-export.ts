@@ -15,6 +15,8 @@ export interface ExportHeader {
   readonly namespace: string;
   /** Revision before the first event of the export; 0: the export is complete. */
   readonly afterRevision: number;
+  /** Hash of the event at that revision, which the first event of the export follows; null: not said. */
+  readonly afterHash: string | null;
   readonly checkpoint: Checkpoint;
 }
 
@@ -26,9 +28,10 @@ export function checkpointStatement(checkpoint: Pick<Checkpoint, 'namespace' | '
 
 /** The first line, without its line feed. */
 export function formatHeader(header: ExportHeader): string {
-  const { namespace, afterRevision, checkpoint } = header;
+  const { namespace, afterRevision, afterHash, checkpoint } = header;
   // Keys in the order of RFC 8785; JSON.stringify keeps it.
   return JSON.stringify({
+    ...(afterHash !== null && { after_hash: afterHash }),
     after_revision: afterRevision,
     checkpoint: {
       hash: checkpoint.hash,
@@ -42,6 +45,43 @@ export function formatHeader(header: ExportHeader): string {
     format: EXPORT_FORMAT,
     namespace,
   });
+}
+
+/** A portion of an export, as it is written. */
+export interface ExportedText {
+  readonly text: string;
+  readonly events: number;
+}
+
+/**
+ * An export as text: the part of a log after a revision and up to a checkpoint, of events in order that may go on beyond
+ * it. Throws an Error when they end before: half an export looks like one that was cut off.
+ */
+export async function* exportText(
+  checkpoint: Checkpoint,
+  after: number,
+  batches: () => AsyncIterable<readonly EventRecord[]>,
+): AsyncGenerator<ExportedText> {
+  const { namespace, revision } = checkpoint;
+  const header = (afterRevision: number, afterHash: string | null): ExportedText => ({
+    text: `${formatHeader({ namespace, afterRevision, afterHash, checkpoint })}\n`,
+    events: 0,
+  });
+  if (after === revision) {
+    yield header(after, checkpoint.hash);
+    return;
+  }
+  let last = after;
+  for await (const batch of batches()) {
+    const wanted = batch.filter((event) => event.revision <= revision);
+    const [first] = wanted;
+    if (last === after && first !== undefined)
+      yield header(first.revision - 1, first.revision === 1 ? null : first.prevHash);
+    yield { text: wanted.map((event) => `${formatEvent(event)}\n`).join(''), events: wanted.length };
+    last = wanted.at(-1)?.revision ?? last;
+    if (last >= revision) break;
+  }
+  if (last !== revision) throw new Error(`The export ended at revision ${last}, before the checkpoint's ${revision}.`);
 }
 
 /** The line of an event, without its line feed. */
@@ -60,6 +100,10 @@ export function formatEvent(event: EventRecord): string {
     resources: event.resources,
     revision: event.revision,
     run_id: event.runId,
+    // Erased texts, and exports of older logs, have none: their lines are as they always were.
+    ...(event.texts.length > 0 && {
+      texts: event.texts.map(({ digest, salt, text }) => ({ digest, salt, text })),
+    }),
     time: event.time,
   });
 }
@@ -68,6 +112,7 @@ const hash = z.string().regex(/^[0-9a-f]{64}$/);
 const count = z.int().min(0);
 
 const headerForm = z.strictObject({
+  after_hash: hash.exactOptional(),
   after_revision: count,
   checkpoint: z.strictObject({
     hash,
@@ -96,6 +141,10 @@ const eventForm = z.strictObject({
   resources: z.array(z.string()),
   revision: count,
   run_id: z.string(),
+  texts: z
+    .array(z.strictObject({ digest: hash, salt: z.string().regex(/^[0-9a-f]{32}$/), text: z.string().min(1) }))
+    .min(1)
+    .exactOptional(),
   time: z.int(),
 });
 
@@ -105,10 +154,11 @@ export type Parsed<T> = { readonly value: T } | { readonly error: string };
 export function parseHeader(line: string): Parsed<ExportHeader> {
   const parsed = parseWith(headerForm, line);
   if ('error' in parsed) return parsed;
-  const { after_revision: afterRevision, namespace, checkpoint: c } = parsed.value;
+  const { after_revision: afterRevision, after_hash: afterHash = null, namespace, checkpoint: c } = parsed.value;
   const value: ExportHeader = {
     namespace,
     afterRevision,
+    afterHash,
     checkpoint: {
       namespace: c.namespace,
       revision: c.revision,
@@ -141,6 +191,7 @@ export function parseEvent(line: string): Parsed<EventRecord> {
     body: e.body,
     prevHash: e.prev_hash,
     hash: e.hash,
+    texts: e.texts ?? [],
   };
   return exactly(value, formatEvent(value), line);
 }

@@ -10,6 +10,7 @@ import {
 import type { WriteSetRequest } from '../domain/entry.js';
 import type { CredentialBounds } from '../domain/lock-delay.js';
 import { checkConflictMapText, type LocatedMapProblem } from './conflict-map-text.js';
+import { unifiedDiff } from './text-diff.js';
 
 /** Which map a question is about: a document as text, to be checked first, or one that was taken, as JSON. */
 export type MapSource = { readonly text: string; readonly fileName: string } | { readonly taken: string };
@@ -18,7 +19,14 @@ export type MapSource = { readonly text: string; readonly fileName: string } | {
 export type MapJob =
   | { readonly kind: 'check'; readonly source: MapSource }
   | { readonly kind: 'explain'; readonly source: MapSource; readonly a: WriteSetRequest; readonly b: WriteSetRequest }
-  | { readonly kind: 'matrix'; readonly source: MapSource };
+  | { readonly kind: 'matrix'; readonly source: MapSource }
+  | { readonly kind: 'diff'; readonly from: NamedText; readonly to: NamedText };
+
+/** A text to compare, and what it is called in the difference. */
+export interface NamedText {
+  readonly name: string;
+  readonly text: string;
+}
 
 /** A job, and the bounds of the coordinator that is to use the map. */
 export interface BoundedMapJob {
@@ -33,12 +41,18 @@ export interface MapResult {
   readonly document: ConflictMapDocument | null;
   readonly explanation: Explanation | null;
   readonly matrix: readonly TaskPair[] | null;
+  /** Lines of a unified diff; none: the texts are equal. */
+  readonly diff: readonly string[] | null;
 }
+
+const NOTHING: MapResult = { problems: [], document: null, explanation: null, matrix: null, diff: null };
 
 /** Does a job; stops at the errors of the text. */
 export function doMapJob({ job, bounds }: BoundedMapJob): MapResult {
+  if (job.kind === 'diff')
+    return { ...NOTHING, diff: unifiedDiff(job.from.text, job.to.text, job.from.name, job.to.name) };
   const { map, problems } = mapOf(job.source, bounds);
-  const nothing: MapResult = { problems, document: null, explanation: null, matrix: null };
+  const nothing: MapResult = { ...NOTHING, problems };
   if (map === null) return nothing;
   switch (job.kind) {
     case 'check':

@@ -4,7 +4,7 @@ import { Fault } from '../domain/fault.js';
 import type { CredentialBounds } from '../domain/lock-delay.js';
 import { JobThread, JobUndone } from '../platform/job-thread.js';
 import type { LocatedMapProblem } from './conflict-map-text.js';
-import type { BoundedMapJob, MapJob, MapResult, MapSource } from './map-jobs.js';
+import type { BoundedMapJob, MapJob, MapResult, MapSource, NamedText } from './map-jobs.js';
 
 /** Of reading and judging one document, or answering one question about a map. */
 export const MAP_TIME_LIMIT_MS = 10_000;
@@ -71,6 +71,11 @@ export class MapWorkshop {
     source: MapSource,
   ): Promise<{ matrix: readonly TaskPair[] | null; problems: readonly LocatedMapProblem[] }> {
     return this.#do({ kind: 'matrix', source });
+  }
+
+  /** Lines of a unified diff; none: the texts are equal. */
+  async diff(from: NamedText, to: NamedText): Promise<readonly string[]> {
+    return (await this.#do({ kind: 'diff', from, to })).diff ?? [];
   }
 
   /** A map that was taken, as a question names it. */

@@ -7,9 +7,10 @@ import type { Deps } from './deps.js';
 import { namespaceOf, paged, pageOf } from './fields.js';
 
 async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceView> {
-  const first = await deps.store.readEvent(engine.namespace, 1);
+  const first = await engine.store.readEvent(engine.namespace, 1);
   const { value } = await engine.read(({ state }) => ({
     name: state.namespace,
+    database: deps.installation.databaseOf(state.namespace),
     createdAt: first?.time ?? 0,
     revision: state.revision,
     mapVersion: state.mapVersion,
@@ -20,20 +21,20 @@ async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceV
   return value;
 }
 
-/** CreateNamespace: an existing one is returned. */
+/** CreateNamespace: an existing one is returned, unless another database was named for it. */
 export async function createNamespace(
   deps: Deps,
   context: CallContext,
-  input: { name: string },
+  input: { name: string; database?: string | null },
 ): Promise<{ namespace: NamespaceView; created: boolean }> {
   if (input.name === '') throw invalidArgument([{ field: 'name', description: 'is required' }]);
   const name = namespaceOf(input.name);
-  const created = await deps.replica.create(name, context.principal.name);
-  return { namespace: await describe(deps, await deps.replica.open(name)), created };
+  const created = await deps.installation.create(name, context.principal.name, input.database ?? null);
+  return { namespace: await describe(deps, await deps.installation.open(name)), created };
 }
 
 export async function getNamespace(deps: Deps, _context: CallContext, input: { name: string }): Promise<NamespaceView> {
-  return describe(deps, await deps.replica.open(namespaceOf(input.name)));
+  return describe(deps, await deps.installation.open(namespaceOf(input.name)));
 }
 
 /** ListNamespaces: all of them, or those in which the caller has a role. */
@@ -46,12 +47,12 @@ export async function listNamespaces(
   const visible = visibleNamespaces(context.principal);
   const names =
     visible === null
-      ? await deps.store.listNamespaces(after, size + 1)
+      ? await deps.installation.listNamespaces(after, size + 1)
       : visible.filter((name) => name > after).slice(0, size + 1);
   const { items, nextToken } = paged(names, size, (name) => name);
   const views: NamespaceView[] = [];
   for (const name of items) {
-    const engine = await deps.replica.open(name).catch(noneYet);
+    const engine = await deps.installation.open(name).catch(noneYet);
     if (engine !== null) views.push(await describe(deps, engine));
   }
   return { items: views, nextToken };

@@ -3,6 +3,7 @@ import { touches } from '../domain/decide/runs.js';
 import { isPast, type Lease, type LeaseState, underLockDelay } from '../domain/lease.js';
 import { delayedLeases, liveLeasesOf, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
+import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
 import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
@@ -105,13 +106,13 @@ async function listEnded(
       const page = pagedLeases(rows, rows.length);
       return { value: page.nextToken === '' ? { ...page, nextToken: pageToken(afterId) } : page, revision, now };
     }
-    const found = await deps.store.listLeases(engine.namespace, {
+    const found = await engine.store.listLeases(engine.namespace, {
       ...(query.runId === '' ? {} : { runId: query.runId }),
       states: query.states,
       afterId,
       limit: SCAN_PAGE,
     });
-    const principals = await principalsOf(deps, engine.namespace, found);
+    const principals = await principalsOf(engine, found);
     rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId), now)));
     const last = found[found.length - 1];
     if (last === undefined || found.length < SCAN_PAGE) break;
@@ -120,7 +121,8 @@ async function listEnded(
   return { value: pagedLeases(rows, size), revision, now };
 }
 
-async function principalsOf(deps: Deps, namespace: string, leases: readonly Lease[]): Promise<Map<string, string>> {
-  const { records } = await deps.store.loadRuns(namespace, [...new Set(leases.map((lease) => lease.runId))]);
+async function principalsOf(engine: NamespaceEngine, leases: readonly Lease[]): Promise<Map<string, string>> {
+  const runIds = [...new Set(leases.map((lease) => lease.runId))];
+  const { records } = await engine.store.loadRuns(engine.namespace, runIds);
   return new Map(records.map((run) => [run.runId, run.principal]));
 }

@@ -34,7 +34,7 @@ export async function listRuns(
   const principal = seesAllRuns(context) ? null : context.principal.name;
   if (input.states.some((state) => ENDED_RUN_STATES.has(state))) {
     const { revision, now } = await engine.read(() => null);
-    const rows = await deps.store.listRuns(engine.namespace, {
+    const rows = await engine.store.listRuns(engine.namespace, {
       ...(principal === null ? {} : { principal }),
       states: input.states,
       afterId: after,

@@ -1,3 +1,4 @@
+import type { Admission } from '../domain/admission.js';
 import { decideRevoke } from '../domain/decide/release.js';
 import type { EndReason } from '../domain/lease.js';
 import type { Micros } from '../domain/time.js';
@@ -10,7 +11,7 @@ export async function revokeLease(
   deps: Deps,
   context: CallContext,
   input: { leaseId: string; reason: string },
-): Promise<At<{ effectiveAt: Micros; endReason: EndReason }>> {
+): Promise<At<{ effectiveAt: Micros; endReason: EndReason; openWrites: readonly Admission[] }>> {
   const checks = new FieldChecks();
   checks.printable('lease_id', input.leaseId, true);
   checks.text('reason', input.reason, 1_024, true);

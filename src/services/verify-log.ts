@@ -1,9 +1,18 @@
-import { createHash, createPublicKey } from 'node:crypto';
+import { createHash, createPublicKey, type Hash } from 'node:crypto';
+import { textDigest } from '../engine/event-texts.js';
 import { GENESIS_HASH, hashEvent } from '../engine/hash-chain.js';
-import type { EventRecord } from '../storage/store.js';
+import type { EventRecord, EventText } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
 import { flawOfEvent, flawOfExport, isSigned } from './kept-checkpoint.js';
-import { type ExportLine, exportLines, normalPublicKey, parseEvent, parseHeader } from './log-export.js';
+import {
+  type ExportHeader,
+  type ExportLine,
+  exportLines,
+  normalPublicKey,
+  parseEvent,
+  parseHeader,
+} from './log-export.js';
+import { cutIn, MissingTexts, type RecordedCut } from './log-remarks.js';
 
 /**
  * Verifies an exported log offline (A2, F23): every event's hash is computed anew, every event follows the one before,
@@ -37,8 +46,13 @@ export interface LogProblem {
   readonly revision: number | null;
   /** 1-based line of the file where it shows; the header is line 1. */
   readonly line: number;
+  /** Which of the files, from 0. */
+  readonly part: number;
   readonly message: string;
 }
+
+/** A problem of one file. */
+type Flaw = Omit<LogProblem, 'part'>;
 
 export interface LogVerdict {
   readonly ok: boolean;
@@ -53,12 +67,17 @@ export interface LogVerdict {
   readonly keyFingerprint: string;
   /** False: the key was taken from the file itself. */
   readonly keyGiven: boolean;
+  /** What a reader should know beside that: a cut, texts that are not there. */
+  readonly remarks: readonly string[];
 }
 
 export interface VerifyLogOptions {
   /** The public key that must have signed, in PEM. Absent: the one in the file, which proves only that the file fits itself. */
   readonly publicKey?: string;
-  /** The reader knows that the export begins after this revision. Default 0: it must be complete. */
+  /**
+   * The reader knows that the export begins after this revision. Default: it must be complete, or begin at a cut that
+   * the log itself records.
+   */
   readonly afterRevision?: number;
   /** A checkpoint of the same log that the reader has kept: the export must go as far, and have the same event there. */
   readonly kept?: Checkpoint;
@@ -69,28 +88,137 @@ export interface VerifyLogOptions {
  * const verdict = await verifyLog(createReadStream('audit.ndjson'), { publicKey });
  * if (!verdict.ok) console.error(verdict.problem?.message);
  */
-export async function verifyLog(
-  chunks: AsyncIterable<Uint8Array>,
+export function verifyLog(chunks: AsyncIterable<Uint8Array>, options: VerifyLogOptions = {}): Promise<LogVerdict> {
+  return verifyLogs([chunks], options);
+}
+
+/** The same for a log in several files, the oldest first: archives, and an export of the rest. */
+export async function verifyLogs(
+  files: readonly AsyncIterable<Uint8Array>[],
   options: VerifyLogOptions = {},
 ): Promise<LogVerdict> {
-  const reader = new Reader(exportLines(chunks));
-  const first = await reader.nextLine();
-  const opened = openHeader(first, options);
-  if ('fault' in opened) return headerVerdict(opened, options);
-  const { checkpoint, afterRevision, keyFingerprint } = opened;
-  const at: Position = { checkpoint, expected: afterRevision + 1, last: null, afterRevision };
-  const problem = (await walk(reader, at, options.kept)) ?? checkEnd(at);
+  const found: Found = { cuts: [], texts: new MissingTexts(), digests: new Map() };
+  let first: Part | null = null;
+  let before: Part | null = null;
+  for (const [index, chunks] of files.entries()) {
+    const part = await verifyPart(chunks, { ...options, before, more: index + 1 < files.length }, found);
+    if ('fault' in part) return headerVerdict({ ...part, part: index }, options);
+    first ??= part;
+    if (part.problem !== null) return verdictOf(first, part, { ...part.problem, part: index }, found, options);
+    before = part;
+  }
+  if (first === null || before === null) throw new RangeError('there is no file to verify');
+  const problem = beginsAsItShould(first, found.cuts, options);
+  return verdictOf(first, before, problem && { ...problem, part: 0 }, found, options);
+}
+
+/** A log begins at 1, or where the reader says, or at a cut that the log itself records further on. */
+function beginsAsItShould(first: Part, cuts: readonly RecordedCut[], options: VerifyLogOptions): Flaw | null {
+  const { afterRevision, afterHash } = first;
+  if (afterRevision === (options.afterRevision ?? 0)) return null;
+  const isCut = cuts.some((cut) => cut.firstRevision === afterRevision + 1 && cut.hashBefore === afterHash);
+  if (options.afterRevision === undefined && isCut) return null;
+  const unless =
+    options.afterRevision === undefined
+      ? `, and no event in it says that the log was cut there. Give --after ${afterRevision} if you expect that.`
+      : '.';
+  return {
+    fault: 'header',
+    revision: null,
+    line: 1,
+    message: `The export begins after revision ${afterRevision}, not after ${options.afterRevision ?? 0} as it should${unless}`,
+  };
+}
+
+function verdictOf(
+  first: Part,
+  last: Part,
+  problem: LogProblem | null,
+  found: Found,
+  options: VerifyLogOptions,
+): LogVerdict {
   return {
     ok: problem === null,
     problem,
-    namespace: checkpoint.namespace,
-    events: at.expected - 1 - afterRevision,
-    firstRevision: afterRevision + 1,
-    lastRevision: at.expected - 1,
-    checkpoint,
-    keyFingerprint,
+    namespace: last.checkpoint.namespace,
+    events: last.lastRevision - first.afterRevision,
+    firstRevision: first.afterRevision + 1,
+    lastRevision: last.lastRevision,
+    checkpoint: last.checkpoint,
+    keyFingerprint: last.keyFingerprint,
     keyGiven: options.publicKey !== undefined,
+    remarks: problem === null ? [...cutRemarks(first, found), ...found.texts.remarks()] : [],
   };
+}
+
+function cutRemarks(first: Part, { cuts, digests }: Found): string[] {
+  const remarks: string[] = [];
+  if (first.afterRevision > 0 && cuts.some(({ firstRevision }) => firstRevision === first.afterRevision + 1))
+    remarks.push(
+      `The log was cut: what came before revision ${first.afterRevision + 1} is in an archive. Verify them together.`,
+    );
+  for (const { firstRevision, archiveDigest } of cuts) {
+    const given = digests.get(firstRevision - 1);
+    if (given !== undefined && given !== archiveDigest)
+      remarks.push(
+        `The file that ends at revision ${firstRevision - 1} holds the events that were cut, and is not byte for byte the archive that the log records (SHA-256 ${archiveDigest}).`,
+      );
+  }
+  return remarks;
+}
+
+/** What is found in all parts. */
+interface Found {
+  readonly cuts: RecordedCut[];
+  readonly texts: MissingTexts;
+  /** SHA-256 of the files, by the revision that they end at. */
+  readonly digests: Map<number, string>;
+}
+
+/** One file. */
+interface Part {
+  readonly problem: Flaw | null;
+  readonly checkpoint: Checkpoint;
+  readonly afterRevision: number;
+  /** Hash of the event at that revision, as the first event has it; null: the file has no event. */
+  readonly afterHash: string | null;
+  readonly lastRevision: number;
+  /** Hash of the last event; null: as `afterHash`. */
+  readonly lastHash: string | null;
+  readonly keyFingerprint: string;
+}
+
+interface PartOptions extends VerifyLogOptions {
+  readonly before: Part | null;
+  readonly more: boolean;
+}
+
+async function verifyPart(chunks: AsyncIterable<Uint8Array>, options: PartOptions, found: Found): Promise<Part | Flaw> {
+  const digest = createHash('sha256');
+  const reader = new Reader(exportLines(passing(chunks, digest)));
+  const opened = openHeader(await reader.nextLine(), options);
+  if ('fault' in opened) return opened;
+  const { checkpoint, afterRevision, afterHash, keyFingerprint } = opened;
+  const before = options.before?.lastHash ?? (afterRevision === 0 ? GENESIS_HASH : afterHash);
+  const at: Position = { checkpoint, expected: afterRevision + 1, last: null, first: null, before, afterRevision };
+  const problem = (await walk(reader, at, options.kept, found)) ?? checkEnd(at);
+  if (problem === null) found.digests.set(checkpoint.revision, digest.digest('hex'));
+  return {
+    problem,
+    checkpoint,
+    afterRevision,
+    afterHash: at.first?.prevHash ?? before,
+    lastRevision: at.expected - 1,
+    lastHash: at.last?.hash ?? before,
+    keyFingerprint,
+  };
+}
+
+async function* passing(chunks: AsyncIterable<Uint8Array>, digest: Hash): AsyncGenerator<Uint8Array> {
+  for await (const chunk of chunks) {
+    digest.update(chunk);
+    yield chunk;
+  }
 }
 
 /** A key's name is the beginning of its fingerprint. */
@@ -107,29 +235,36 @@ export function keyFingerprint(pem: string): string {
 interface Opened {
   readonly checkpoint: Checkpoint;
   readonly afterRevision: number;
+  readonly afterHash: string | null;
   readonly keyFingerprint: string;
 }
 
-function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened | LogProblem {
-  const bad = (fault: LogFault, message: string): LogProblem => ({ fault, revision: null, line: 1, message });
+function openHeader(line: ExportLine | null, options: PartOptions): Opened | Flaw {
+  const bad = (fault: LogFault, message: string): Flaw => ({ fault, revision: null, line: 1, message });
   if (line === null || line.text === null)
     return bad('header', 'The file has no header line; this is no audit export.');
   const parsed = parseHeader(line.text);
   if ('error' in parsed) return bad('header', `Line 1 is no header of an audit export: ${parsed.error}.`);
   if (!line.complete)
     return bad('cut_off', 'The export is cut off at the end of its first line: the line feed is missing.');
-  const { checkpoint, namespace, afterRevision } = parsed.value;
+  const { checkpoint, namespace, afterRevision, afterHash } = parsed.value;
   if (namespace !== checkpoint.namespace) {
     return bad('header', `The header is for namespace "${namespace}", its checkpoint for "${checkpoint.namespace}".`);
   }
-  const wanted = options.afterRevision ?? 0;
-  if (afterRevision !== wanted) {
-    const unless = options.afterRevision === undefined ? ` Give --after ${afterRevision} if you expect that.` : '';
+  const { before } = options;
+  if (before !== null && before.checkpoint.namespace !== namespace)
     return bad(
       'header',
-      `The export begins after revision ${afterRevision}, not after ${wanted} as it should.${unless}`,
+      `The file before is of namespace "${before.checkpoint.namespace}", this one of "${namespace}".`,
     );
-  }
+  if (before !== null && before.lastRevision !== afterRevision)
+    return bad(
+      'header',
+      `The file before ends at revision ${before.lastRevision}; this one begins after ${afterRevision}. Give the files in order, without gap or overlap.`,
+    );
+  const known = before?.lastHash ?? (afterRevision === 0 ? GENESIS_HASH : null);
+  if (afterHash !== null && known !== null && afterHash !== known)
+    return bad('header', 'The hash that the export says it continues from (after_hash) is not the one before it.');
   if (afterRevision > checkpoint.revision)
     return bad(
       'header',
@@ -147,12 +282,22 @@ function openHeader(line: ExportLine | null, options: VerifyLogOptions): Opened 
       return bad('key', 'The name of the key (key_id) is not the one of the public key.');
     }
     if (!isSigned(checkpoint)) return bad('signature', 'The signature of the checkpoint is not by its public key.');
-    const flaw = options.kept === undefined ? null : flawOfExport(options.kept, parsed.value);
+    const flaw = concerns(options, parsed.value) ? flawOfExport(options.kept, parsed.value) : null;
     if (flaw !== null) return { ...flaw, line: 1 };
-    return { checkpoint, afterRevision, keyFingerprint: fingerprint };
+    return { checkpoint, afterRevision, afterHash, keyFingerprint: fingerprint };
   } catch (error) {
     return bad('key', `The public key cannot be read: ${error instanceof Error ? error.message : String(error)}.`);
   }
+}
+
+/** Whether the checkpoint that the reader has kept should be in this file, and not in one before or after it. */
+function concerns(
+  options: PartOptions,
+  { afterRevision, checkpoint }: ExportHeader,
+): options is PartOptions & { kept: Checkpoint } {
+  const { kept, before, more } = options;
+  if (kept === undefined) return false;
+  return !(more && checkpoint.revision < kept.revision) && !(before !== null && kept.revision <= afterRevision);
 }
 
 function headerVerdict(problem: LogProblem, options: VerifyLogOptions): LogVerdict {
@@ -166,6 +311,7 @@ function headerVerdict(problem: LogProblem, options: VerifyLogOptions): LogVerdi
     checkpoint: null,
     keyFingerprint: '',
     keyGiven: options.publicKey !== undefined,
+    remarks: [],
   };
 }
 
@@ -175,7 +321,10 @@ function headerVerdict(problem: LogProblem, options: VerifyLogOptions): LogVerdi
 interface Position {
   readonly checkpoint: Checkpoint;
   readonly afterRevision: number;
+  /** Hash that the first event follows; null: nobody knows, and the chain to the signed end vouches for it. */
+  readonly before: string | null;
   expected: number;
+  first: EventRecord | null;
   last: EventRecord | null;
 }
 
@@ -188,11 +337,15 @@ interface Reading {
   readonly complete: boolean;
 }
 
-async function walk(reader: Reader, at: Position, kept: Checkpoint | undefined): Promise<LogProblem | null> {
+async function walk(reader: Reader, at: Position, kept: Checkpoint | undefined, found: Found): Promise<Flaw | null> {
   for (let reading = await reader.next(); reading !== null; reading = await reader.next()) {
     if (!reading.complete || !follows(reading.event, at)) return classify(reading, at, reader);
     const flaw = kept === undefined ? null : flawOfEvent(kept, reading.event);
     if (flaw !== null) return { ...flaw, line: reading.line };
+    found.texts.note(reading.event);
+    const cut = cutIn(reading.event);
+    if (cut !== null) found.cuts.push(cut);
+    at.first ??= reading.event;
     at.last = reading.event;
     at.expected += 1;
   }
@@ -209,21 +362,25 @@ function follows(event: EventRecord | null, at: Position): event is EventRecord 
   );
 }
 
-/** The first event of a partial export follows one that is not there: the chain to the signed end vouches for it. */
 function linksTo(event: EventRecord, at: Position): boolean {
-  if (at.last === null && at.afterRevision > 0) return true;
-  return event.prevHash === (at.last?.hash ?? GENESIS_HASH);
+  const before = at.last?.hash ?? at.before;
+  return before === null || event.prevHash === before;
 }
 
+/** The event's own hash, and of every free text that is still there the digest in its body (A3). */
 function isWhole(event: EventRecord): boolean {
   try {
-    return hashEvent(event) === event.hash;
+    return hashEvent(event) === event.hash && event.texts.every((text) => isTextOf(event, text));
   } catch {
     return false;
   }
 }
 
-function checkEnd(at: Position): LogProblem | null {
+function isTextOf(event: EventRecord, { digest, salt, text }: EventText): boolean {
+  return textDigest(salt, text) === digest && event.body.includes(`{"sha256":"${digest}"}`);
+}
+
+function checkEnd(at: Position): Flaw | null {
   const { checkpoint } = at;
   const lastRevision = at.expected - 1;
   const line = lastRevision - at.afterRevision + 1;
@@ -236,7 +393,8 @@ function checkEnd(at: Position): LogProblem | null {
     const message = `Event ${revision} was inserted: the checkpoint ends at ${checkpoint.revision}, so nothing vouches for what comes after.`;
     return { fault: 'inserted', revision, line: line - (lastRevision - revision), message };
   }
-  if (at.last !== null && at.last.hash !== checkpoint.hash) {
+  const end = at.last?.hash ?? at.before;
+  if (end !== null && end !== checkpoint.hash) {
     const message =
       `Event ${lastRevision} is not the one that the checkpoint signed: it was changed and hashed anew, ` +
       'or an earlier event was and all hashes after it. Compare with another copy to find where they part.';
@@ -248,10 +406,10 @@ function checkEnd(at: Position): LogProblem | null {
 // --------------------------------------------------------------------------------------- what is wrong, and with whom
 
 /** Names what happened to the first event that is not as it should be, or not whole. Each branch is one way to tamper (F23). */
-async function classify(reading: Reading, at: Position, reader: Reader): Promise<LogProblem> {
+async function classify(reading: Reading, at: Position, reader: Reader): Promise<Flaw> {
   const { event, line } = reading;
   const next = await reader.peek();
-  const problem = (fault: LogFault, message: string, revision = at.expected): LogProblem => ({
+  const problem = (fault: LogFault, message: string, revision = at.expected): Flaw => ({
     fault,
     revision,
     line,
@@ -273,17 +431,12 @@ async function classify(reading: Reading, at: Position, reader: Reader): Promise
   return classifyMislinked(event, at, next, problem);
 }
 
-type MakeProblem = (fault: LogFault, message: string, revision?: number) => LogProblem;
+type MakeProblem = (fault: LogFault, message: string, revision?: number) => Flaw;
 
 /** Its hash is not that of its content. */
-async function classifyBroken(
-  event: EventRecord,
-  at: Position,
-  reader: Reader,
-  problem: MakeProblem,
-): Promise<LogProblem> {
+async function classifyBroken(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<Flaw> {
   const { expected } = at;
-  const prevHash = at.last?.hash ?? GENESIS_HASH;
+  const prevHash = at.last?.hash ?? at.before ?? GENESIS_HASH;
   if (event.revision !== expected && isWhole({ ...event, revision: expected })) {
     return problem('changed', `Event ${expected} was changed: its revision reads ${event.revision}.`);
   }
@@ -313,12 +466,7 @@ async function classifyBroken(
 }
 
 /** A whole event that should come later. */
-async function classifyAhead(
-  event: EventRecord,
-  at: Position,
-  reader: Reader,
-  problem: MakeProblem,
-): Promise<LogProblem> {
+async function classifyAhead(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<Flaw> {
   const { expected } = at;
   const seen = await reader.scan(expected, event.revision);
   if (!seen.expected) {
@@ -335,7 +483,7 @@ async function classifyAhead(
 }
 
 /** A whole event with a revision that was there already. */
-function classifyRepeated(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
+function classifyRepeated(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): Flaw {
   const { revision } = event;
   if (event.hash === at.last?.hash)
     return problem('inserted', `A second copy of event ${revision} was inserted.`, revision);
@@ -346,7 +494,7 @@ function classifyRepeated(event: EventRecord, at: Position, next: Reading | null
 }
 
 /** A whole event of the right revision that follows another event than the one before it. */
-function classifyMislinked(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): LogProblem {
+function classifyMislinked(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): Flaw {
   const { expected } = at;
   if (at.last !== null && isVouchedFor(event, at, next)) {
     return problem(

@@ -1,0 +1,373 @@
+import type { DomainEvent, EventBody } from '../domain/event.js';
+import type { LeaseEntry } from '../domain/lease.js';
+import { covers } from '../domain/resource.js';
+import type { Micros } from '../domain/time.js';
+
+/**
+ * Compares the coordinator's log with a target's own record of writes (A2, W6). Allowed checks of actions that are not
+ * tracked are counted and not logged, so a write is judged by what the log can prove: whether its run held a lease on the
+ * resource, with the action, when the target recorded it, give or take the difference of the two clocks.
+ */
+
+/** A write as the target recorded it. */
+export interface TargetRecord {
+  /** 1-based line of the file. */
+  readonly line: number;
+  /** On the target's clock. */
+  readonly at: Micros;
+  readonly identity: string;
+  /** Empty: no run. */
+  readonly runId: string;
+  readonly requestId: string;
+  readonly resource: string;
+  readonly action: string;
+  /** `written`, or the code of the refusal. */
+  readonly result: string;
+  readonly newVersion: string | null;
+}
+
+export type FindingKind =
+  /** Written; no lease of its run ever covered it, and nobody overrode. */
+  | 'no_lease'
+  /** Written; the lease that covered it was not live then. */
+  | 'not_live'
+  /** Written; what the coordinator was told is something else. */
+  | 'result_differs'
+  | 'version_differs'
+  /** The coordinator was told that it was written, and the target has no record of it. */
+  | 'reported_without_record'
+  /** A check let a tracked write in, and the target neither reported nor recorded it. */
+  | 'admitted_without_record'
+  /** Written without a lease, as a person overrode at the target; nothing is wrong. */
+  | 'override'
+  /** Written without a lease to a kind that only observes; nothing is wrong. */
+  | 'observed';
+
+/** Said, but nothing that is wrong. */
+export const NOTICES: ReadonlySet<FindingKind> = new Set<FindingKind>(['override', 'observed']);
+
+export interface Finding {
+  readonly kind: FindingKind;
+  readonly resource: string;
+  readonly action: string;
+  readonly runId: string;
+  readonly requestId: string;
+  readonly identity: string;
+  /** Of the record; null: there is none. */
+  readonly recordedAt: Micros | null;
+  readonly line: number | null;
+  /** Of the event that says otherwise; null: there is none. */
+  readonly loggedAt: Micros | null;
+  readonly revision: number | null;
+  readonly meaning: string;
+}
+
+export interface Reconciled {
+  readonly records: number;
+  /** Of them, those that say `written`. */
+  readonly written: number;
+  /** Written ones that the log cannot judge: from before its beginning, or after its end. */
+  readonly unjudged: number;
+  readonly findings: readonly Finding[];
+}
+
+/** A lease from one time to another, with what it covered. */
+interface Span {
+  readonly from: Micros;
+  until: Micros;
+  readonly entries: readonly LeaseEntry[];
+}
+
+interface Held {
+  readonly leaseId: string;
+  readonly spans: Span[];
+  readonly revision: number;
+  endReason: string;
+}
+
+/** What the log says of one request's write of one resource. */
+interface Logged {
+  readonly runId: string;
+  readonly at: Micros;
+  readonly revision: number;
+}
+
+interface Report extends Logged {
+  readonly result: string;
+  readonly newVersion: string | null;
+}
+
+const keyOf = (requestId: string, resource: string, action: string): string =>
+  JSON.stringify([requestId, resource, action]);
+
+/** Denials are counted together, and only the first are named. */
+const UNNAMED = '';
+
+/** The log, as far as it concerns the records. Events are noted in order; then the records are judged. */
+export class Reconciliation {
+  private readonly named = new Set<string>();
+  private readonly leases = new Map<string, Held>();
+  private readonly byRun = new Map<string, Held[]>();
+  private readonly admissions = new Map<string, Logged>();
+  private readonly reports = new Map<string, Report[]>();
+  private readonly overrides = new Map<string, Logged & { readonly who: string; readonly why: string }>();
+  private readonly observed = new Map<string, Logged & { readonly reason: string }>();
+  private firstRevision = 0;
+  private begins: Micros = Number.POSITIVE_INFINITY;
+  private ends: Micros = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    private readonly records: readonly TargetRecord[],
+    /** The principal as which the target asks and reports. */
+    private readonly target: string,
+    /** By how much the clocks of target and coordinator may differ, with the time from a check to its record. */
+    private readonly tolerance: Micros,
+  ) {
+    for (const { resource } of records) {
+      this.named.add(resource);
+      for (let end = resource.lastIndexOf('/'); end > 0; end = resource.lastIndexOf('/', end - 1))
+        this.named.add(resource.slice(0, end));
+    }
+  }
+
+  note(event: DomainEvent, revision: number): void {
+    const { body, time } = event;
+    if (this.firstRevision === 0) [this.firstRevision, this.begins] = [revision, time];
+    this.ends = time;
+    switch (body.kind) {
+      case 'lease_granted':
+        this.begin(body.lease.leaseId, body.lease.runId, body.lease.entries, time, body.lease.expiresAt, revision);
+        return;
+      case 'leases_renewed':
+        for (const { leaseId, expiresAt } of body.renewals) this.extend(leaseId, expiresAt);
+        return;
+      case 'lease_amended':
+      case 'lease_reexpanded':
+        this.change(body.leaseId, body.entries, time);
+        return;
+      case 'lease_ended':
+        this.end(body.leaseId, time, body.endReason);
+        return;
+      case 'database_identified':
+        if (body.lostHistory) for (const leaseId of this.leases.keys()) this.end(leaseId, time, 'database_changed');
+        return;
+      default:
+        this.noteWrites(event, body, revision);
+    }
+  }
+
+  private noteWrites({ time: at, runId }: DomainEvent, body: EventBody, revision: number): void {
+    const logged = { at, runId, revision };
+    if (body.kind === 'writes_admitted' && body.target === this.target)
+      for (const { resource, action } of body.writes)
+        this.admissions.set(keyOf(body.requestId, resource, action), logged);
+    if (body.kind === 'writes_reported' && body.target === this.target)
+      for (const { resource, action, result, newVersion } of body.writes) {
+        const key = keyOf(body.requestId, resource, action);
+        this.reports.set(key, [...(this.reports.get(key) ?? []), { ...logged, result, newVersion }]);
+      }
+    if (body.kind === 'override_reported' && body.use !== null)
+      for (const { resource, action } of body.use.writes)
+        this.overrides.set(keyOf(body.use.requestId, resource, action), { ...logged, who: body.who, why: body.why });
+    if (body.kind === 'checks_denied')
+      for (const { observedOnly, requestIds, count, resource, action, reason } of body.denials)
+        if (observedOnly)
+          for (const id of count > requestIds.length ? [...requestIds, UNNAMED] : requestIds)
+            this.observed.set(keyOf(id, resource, action), { ...logged, reason });
+  }
+
+  private begin(
+    leaseId: string,
+    runId: string,
+    entries: readonly LeaseEntry[],
+    from: Micros,
+    expiresAt: Micros | null,
+    revision: number,
+  ): void {
+    const held: Held = { leaseId, revision, endReason: 'expired', spans: [] };
+    held.spans.push({ from, until: expiresAt ?? from, entries: this.relevant(entries) });
+    this.leases.set(leaseId, held);
+    this.byRun.set(runId, [...(this.byRun.get(runId) ?? []), held]);
+  }
+
+  private extend(leaseId: string, until: Micros): void {
+    const span = this.leases.get(leaseId)?.spans.at(-1);
+    if (span !== undefined) span.until = until;
+  }
+
+  private change(leaseId: string, entries: readonly LeaseEntry[], at: Micros): void {
+    const spans = this.leases.get(leaseId)?.spans;
+    const last = spans?.at(-1);
+    if (spans === undefined || last === undefined) return;
+    const { until } = last;
+    last.until = Math.min(until, at);
+    spans.push({ from: at, until, entries: this.relevant(entries) });
+  }
+
+  private end(leaseId: string, at: Micros, reason: string): void {
+    const held = this.leases.get(leaseId);
+    const last = held?.spans.at(-1);
+    if (held === undefined || last === undefined) return;
+    last.until = Math.min(last.until, at);
+    held.endReason = reason;
+    // Its life is known; nothing refers to it by its id any more.
+    this.leases.delete(leaseId);
+  }
+
+  private relevant(entries: readonly LeaseEntry[]): readonly LeaseEntry[] {
+    return entries.filter(
+      ({ access, observedRefusal, resource }) =>
+        access === 'write' && observedRefusal === null && this.named.has(resource),
+    );
+  }
+
+  judge(): Reconciled {
+    const written = this.records.filter(({ result }) => result === 'written');
+    const findings: Finding[] = [];
+    let unjudged = 0;
+    for (const record of written) {
+      const found = this.authorityOf(record);
+      if (found === 'unknown') unjudged += 1;
+      else if (found !== null) findings.push(found);
+    }
+    findings.push(...this.compareReports(), ...this.withoutRecord());
+    return { records: this.records.length, written: written.length, unjudged, findings };
+  }
+
+  /** Null: the log says why it was let in. */
+  private authorityOf(record: TargetRecord): Finding | 'unknown' | null {
+    const { runId, resource, action, at, requestId } = record;
+    const covering = (this.byRun.get(runId) ?? []).flatMap((held) =>
+      held.spans.filter((span) => allows(span, resource, action)).map((span) => ({ held, span })),
+    );
+    const { tolerance } = this;
+    if (covering.some(({ span }) => span.from - tolerance <= at && at <= span.until + tolerance)) return null;
+    const key = keyOf(requestId, resource, action);
+    const override = this.overrides.get(key);
+    if (override !== undefined)
+      return of('override', record, override, `${override.who} overrode at the target: ${override.why}`);
+    const observed = this.observed.get(key) ?? this.observed.get(keyOf(UNNAMED, resource, action));
+    if (observed !== undefined)
+      return of(
+        'observed',
+        record,
+        observed,
+        `The kind only observes: the check would have been denied as ${observed.reason}.`,
+      );
+    if (at < this.begins - tolerance || at > this.ends + tolerance) return 'unknown';
+    const nearest = covering.at(-1);
+    if (nearest !== undefined) {
+      const { held, span } = nearest;
+      const when = at > span.until ? `ended (${held.endReason}) before it` : 'began after it';
+      return of(
+        'not_live',
+        record,
+        { at: at > span.until ? span.until : span.from, runId, revision: held.revision },
+        `The run's lease that covers it ${when}: the target wrote without a check, or long after it.`,
+      );
+    }
+    // A lease from before the beginning of the log may have covered it.
+    if (this.firstRevision > 1) return 'unknown';
+    const who = runId === '' ? 'It names no run' : 'No lease of its run ever covered it';
+    return of('no_lease', record, null, `${who}, and no override is reported: the target wrote without authority.`);
+  }
+
+  private compareReports(): Finding[] {
+    const findings: Finding[] = [];
+    for (const [key, records] of this.recordsByKey()) {
+      const reports = this.reports.get(key)?.filter(({ result }) => result !== 'unknown');
+      const report = reports?.at(-1);
+      const written = records.filter(({ result }) => result === 'written');
+      const record = written.at(-1) ?? records.at(-1);
+      if (reports === undefined || report === undefined || record === undefined) continue;
+      const told = reports.some(({ result }) => result === 'succeeded');
+      if (told !== written.length > 0) {
+        const meaning = `The target recorded ${record.result} and reported ${told ? 'succeeded' : 'failed'}.`;
+        findings.push(of('result_differs', record, report, meaning));
+        continue;
+      }
+      const versions = new Set(written.map(({ newVersion }) => newVersion));
+      const differs = report.newVersion !== null && !versions.has(report.newVersion) && !versions.has(null);
+      if (told && differs) {
+        const meaning = `The target recorded the version ${record.newVersion} and reported ${report.newVersion}.`;
+        findings.push(of('version_differs', record, report, meaning));
+      }
+    }
+    return findings;
+  }
+
+  /** Only from the time that the records are of: older ones may have been deleted, newer ones are not listed yet. */
+  private withoutRecord(): Finding[] {
+    const times = this.records.map(({ at }) => at);
+    const first = times.reduce((a, b) => Math.min(a, b), Number.POSITIVE_INFINITY) + this.tolerance;
+    const last = times.reduce((a, b) => Math.max(a, b), Number.NEGATIVE_INFINITY) - this.tolerance;
+    const within = ({ at }: Logged): boolean => at >= first && at <= last;
+    const recorded = this.recordsByKey();
+    const findings: Finding[] = [];
+    for (const [key, reports] of this.reports) {
+      const report = reports.find(({ result }) => result === 'succeeded');
+      if (report === undefined || recorded.has(key) || !within(report)) continue;
+      findings.push(
+        unrecorded(
+          'reported_without_record',
+          key,
+          report,
+          'The target reported that it was written, and has no record of it.',
+        ),
+      );
+    }
+    for (const [key, admission] of this.admissions) {
+      if (recorded.has(key) || this.reports.has(key) || !within(admission)) continue;
+      findings.push(
+        unrecorded(
+          'admitted_without_record',
+          key,
+          admission,
+          'A check let it in; the target neither reported nor recorded what became of it.',
+        ),
+      );
+    }
+    return findings;
+  }
+
+  private recordsByKey(): Map<string, TargetRecord[]> {
+    const byKey = new Map<string, TargetRecord[]>();
+    for (const record of this.records) {
+      const key = keyOf(record.requestId, record.resource, record.action);
+      const known = byKey.get(key);
+      if (known === undefined) byKey.set(key, [record]);
+      else known.push(record);
+    }
+    return byKey;
+  }
+}
+
+function allows(span: Span, resource: string, action: string): boolean {
+  return span.entries.some((entry) => covers(entry, resource) && entry.actions.includes(action));
+}
+
+function of(kind: FindingKind, record: TargetRecord, logged: Logged | null, meaning: string): Finding {
+  const { resource, action, runId, requestId, identity, at, line } = record;
+  return {
+    kind,
+    ...{ resource, action, runId, requestId, identity, line },
+    recordedAt: at,
+    loggedAt: logged?.at ?? null,
+    revision: logged?.revision ?? null,
+    meaning,
+  };
+}
+
+function unrecorded(kind: FindingKind, key: string, logged: Logged, meaning: string): Finding {
+  const [requestId = '', resource = '', action = ''] = JSON.parse(key) as string[];
+  return {
+    kind,
+    ...{ resource, action, requestId, meaning },
+    runId: logged.runId,
+    identity: '',
+    recordedAt: null,
+    line: null,
+    loggedAt: logged.at,
+    revision: logged.revision,
+  };
+}
