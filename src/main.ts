@@ -5,17 +5,23 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { readKeyEncryptionKey } from './auth/key-encryption-key.js';
 import { type PrincipalEntry, PrincipalsFileError } from './auth/principal-entry.js';
-import { ensureDevTokens } from './auth/tokens.js';
+import { ensureDevTokens, makeConsolePrincipal } from './auth/tokens.js';
 import { Callers } from './callers.js';
+import { type ConsoleSignIn, createConsoleSignIn } from './console-sign-in.js';
 import { createDatabase, type Database } from './database.js';
 import { Fault } from './domain/fault.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
+import { DatabasesFileError, readDatabasesFile } from './platform/databases-file.js';
 import { type Component, EXIT, Lifecycle, onStopSignal, StartError } from './platform/lifecycle.js';
 import { createLogger, type Logger } from './platform/log.js';
 import { createMetrics, type Metrics } from './platform/metrics.js';
 import { openServerTls, type ServerTls, TlsFilesError } from './platform/server-tls.js';
 import { createServices, type Services } from './services/index.js';
+import { RoutesFileError, RouteTables } from './services/route-tables.js';
+import { checkSchemaAt, SchemaError } from './storage/postgres/migrate.js';
 import { createPostgresStore } from './storage/postgres/postgres-store.js';
+import { createRedisEventStream } from './storage/redis/redis-event-stream.js';
+import { createRedisHints } from './storage/redis/redis-hints.js';
 import type { Store } from './storage/store.js';
 import { GrpcServer } from './transports/grpc/server.js';
 import { HttpServer, type Readiness } from './transports/http/server.js';
@@ -24,7 +30,7 @@ import { createRateLimiter } from './transports/rate-limit.js';
 /**
  * The composition root: puts the coordinator together, starts it and stops it.
  *
- * Order of the start: the principals file, TLS files, ports (so that a second coordinator on the same ports fails
+ * Order of the start: the principals file, the routes file, TLS files, ports (so that a second coordinator on the same ports fails
  * before it touches anything), database, tokens, store, services, calls. Order of the stop: calls are
  * drained, then services, store, database, and /readyz last, which says meanwhile why nothing is served.
  *
@@ -38,6 +44,8 @@ export interface Coordinator {
   readonly http: string;
   /** Where the tokens are: dev-tokens.json, or WRIT_TOKENS_FILE. */
   readonly tokensFile: string;
+  /** A link that signs in at the console once; the last one counts no more. Null: only the embedded mode has them. */
+  consoleLink(): string | null;
   /** Resolves once it serves; rejects, after having stopped what had started, when it cannot. */
   start(): Promise<void>;
   /** Drains and stops within WRIT_SHUTDOWN_DEADLINE; names what did not stop. Idempotent. */
@@ -83,12 +91,17 @@ class ComposedCoordinator implements Coordinator {
   readonly #httpServer: HttpServer;
   readonly #database: Database;
   readonly #callers: Callers;
+  readonly #routes: RouteTables;
   #devTokens: readonly PrincipalEntry[] = [];
+  #keyEncryptionKey: Uint8Array | null = null;
+  #console: ConsoleSignIn | null = null;
   #tls: ServerTls | null = null;
   #store: Store | null = null;
+  #databases: ReadonlyMap<string, Store> = new Map();
   #services: Services | null = null;
   #readiness: NodeJS.Timeout | undefined;
   #wasReady: boolean | undefined;
+  #blockerKey: Uint8Array | null = null;
 
   constructor(config: Config, log: Logger) {
     this.#config = config;
@@ -101,12 +114,17 @@ class ComposedCoordinator implements Coordinator {
       metrics: this.#metrics,
       log,
     });
-    this.#grpcServer = new GrpcServer({ limits: config.limits, metrics: this.#metrics, log });
+    this.#routes = new RouteTables({ file: config.routesFile, log });
+    const rateLimiter = createRateLimiter(config.limits.maxCallsPerSecond);
+    this.#grpcServer = new GrpcServer({ limits: config.limits, rateLimiter, metrics: this.#metrics, log });
     this.#httpServer = new HttpServer({
       ready: () => this.#ready(),
       api: () => this.#api(),
       authenticator: this.#callers,
-      rateLimiter: createRateLimiter(config.limits.maxCallsPerSecond),
+      signIn: () => this.#started(this.#console).signIn,
+      blockerKey: () => this.#started(this.#blockerKey),
+      limits: config.limits,
+      rateLimiter,
       metrics: this.#metrics,
       log,
     });
@@ -133,6 +151,7 @@ class ComposedCoordinator implements Coordinator {
     const { host, grpcPort, httpPort } = this.#config;
     return [
       { name: 'principals file', start: () => this.#readPrincipals(), stop: async () => this.#callers.close() },
+      { name: 'routes file', start: () => this.#routes.start(), stop: async () => this.#routes.stop() },
       { name: 'TLS files', start: () => this.#openTls(), stop: async () => this.#tls?.stop() },
       {
         name: 'ports',
@@ -152,7 +171,7 @@ class ComposedCoordinator implements Coordinator {
       },
       this.#database,
       { name: 'tokens', start: () => this.#loadTokens(), stop: async () => undefined },
-      { name: 'store', start: async () => this.#openStore(), stop: async () => this.#store?.close() },
+      { name: 'store', start: () => this.#openStores(), stop: () => this.#closeStores() },
       { name: 'services', start: () => this.#startServices(), stop: async () => this.#services?.stop() },
       { name: 'calls', start: () => this.#openCalls(), stop: (withinMs) => this.#drainCalls(withinMs) },
     ];
@@ -172,35 +191,81 @@ class ComposedCoordinator implements Coordinator {
     const { databaseUrl, dataDir } = this.#config;
     // The embedded database makes it with what it needs; with another one it is for the witness and keys.
     await mkdir(dataDir, { recursive: true, mode: 0o700 });
-    if (databaseUrl !== null) return;
-    const dev = await ensureDevTokens(dataDir);
-    this.#devTokens = dev.entries;
-    this.tokensFile = dev.path;
+    const madeIn = databaseUrl === null ? dataDir : null;
+    this.#keyEncryptionKey = await readKeyEncryptionKey({ ...this.#config, madeIn });
+    let token: string | null = null;
+    if (databaseUrl === null) {
+      const dev = await ensureDevTokens(dataDir);
+      this.tokensFile = dev.path;
+      const console = this.#keyEncryptionKey === null ? null : makeConsolePrincipal(this.#keyEncryptionKey);
+      this.#devTokens = console === null ? dev.entries : [...dev.entries, console.entry];
+      token = console?.token ?? null;
+    }
+    this.#console = await createConsoleSignIn({
+      config: this.#config,
+      authenticator: this.#callers,
+      keyEncryptionKey: this.#keyEncryptionKey,
+      token,
+      metrics: this.#metrics,
+      log: this.#log,
+    });
   }
 
-  #openStore(): void {
-    const { databasePrepared, databaseConnections } = this.#config;
-    this.#store = createPostgresStore({
-      url: this.#database.url,
+  async #openStores(): Promise<void> {
+    this.#store = this.#storeAt(this.#database.url);
+    const { databasesFile } = this.#config;
+    if (databasesFile === null) return;
+    const urls = await readDatabasesFile(databasesFile);
+    await Promise.all([...urls].map(([name, url]) => this.#checkDatabase(name, url)));
+    this.#databases = new Map([...urls].map(([name, url]) => [name, this.#storeAt(url)]));
+  }
+
+  /** Beside the main one, a database may be away: its namespaces are, and no others. */
+  async #checkDatabase(name: string, url: string): Promise<void> {
+    await checkSchemaAt(url).catch((error: unknown) => {
+      if (error instanceof SchemaError)
+        throw new StartError(EXIT.database, `the database "${name}" cannot be used: ${error.message}`, error);
+      this.#log.warn({ database: name, err: error }, 'the database cannot be reached yet');
+    });
+  }
+
+  #storeAt(url: string): Store {
+    const { databasePrepared, databaseConnections, redisUrl } = this.#config;
+    const log = (line: string) => this.#log.warn({ component: 'store' }, line);
+    return createPostgresStore({
+      url,
       prepared: databasePrepared,
       maxConnections: databaseConnections,
-      log: (line) => this.#log.warn({ component: 'store' }, line),
+      ...(redisUrl === null ? {} : { hints: createRedisHints(redisUrl, log) }),
+      log,
     });
+  }
+
+  async #closeStores(): Promise<void> {
+    await Promise.all([this.#store, ...this.#databases.values()].map((store) => store?.close()));
+  }
+
+  #openStream() {
+    const { redisUrl, redisStreamLength } = this.#config;
+    if (redisUrl === null) return null;
+    const log = (line: string) => this.#log.warn({ component: 'redis' }, line);
+    return createRedisEventStream(redisUrl, redisStreamLength, log);
   }
 
   async #startServices(): Promise<void> {
     if (this.#store === null) throw new Error('the store comes before the services');
-    const { issuer, databaseUrl, dataDir } = this.#config;
-    const madeIn = databaseUrl === null ? dataDir : null;
     this.#services = createServices({
-      issuer: issuer ?? `${this.#tls === null ? 'http' : 'https'}://${this.http}`,
-      keyEncryptionKey: await readKeyEncryptionKey({ ...this.#config, madeIn }),
+      issuer: this.#config.issuer ?? this.#address(),
+      keyEncryptionKey: this.#keyEncryptionKey,
       store: this.#store,
+      databases: this.#databases,
       replicaId: randomUUID(),
       config: this.#config,
       log: this.#log,
       metrics: this.#metrics,
       verifyInitiator: (token, caller) => this.#callers.initiatorOf(token, caller),
+      routes: this.#routes,
+      stream: this.#openStream(),
     });
     await this.#services.start().catch((error: unknown) => {
       // A database that is reached but may not be believed: not durable, its clock behind the log, a standby.
@@ -212,7 +277,10 @@ class ComposedCoordinator implements Coordinator {
   async #openCalls(): Promise<void> {
     if (this.#services === null) throw new Error('services come before calls');
     const { api } = this.#services;
-    this.#callers.open(this.#devTokens, (known) => this.#grpcServer.serve({ api, ...known }));
+    this.#callers.open(this.#devTokens, (known) => {
+      this.#blockerKey = known.blockerKey;
+      this.#grpcServer.serve({ api, ...known });
+    });
     this.#watchReadiness();
     this.#readiness = setInterval(() => this.#watchReadiness(), READINESS_POLL_MS);
     this.#readiness.unref();
@@ -220,6 +288,7 @@ class ComposedCoordinator implements Coordinator {
 
   async #drainCalls(withinMs: number): Promise<void> {
     clearInterval(this.#readiness);
+    this.#httpServer.endStreams();
     await this.#grpcServer.drain(withinMs * DRAIN_SHARE);
   }
 
@@ -249,9 +318,22 @@ class ComposedCoordinator implements Coordinator {
     this.#watchReadiness();
   }
 
+  consoleLink(): string | null {
+    return this.#console?.link(this.#address()) ?? null;
+  }
+
+  /** Of HTTP, as a URL. */
+  #address(): string {
+    return `${this.#tls === null ? 'http' : 'https'}://${this.http}`;
+  }
+
   #api() {
-    if (this.#services === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
-    return this.#services.api;
+    return this.#started(this.#services).api;
+  }
+
+  #started<T>(part: T | null): T {
+    if (part === null) throw new Fault('unavailable', 'STARTING', 'this coordinator is starting');
+    return part;
   }
 }
 
@@ -291,6 +373,7 @@ function bothOf(one: unknown, other: unknown): unknown {
 }
 
 function readyLine(config: Config, coordinator: Coordinator): Record<string, string> {
+  const link = coordinator.consoleLink();
   return {
     event: 'ready',
     grpc: coordinator.grpc,
@@ -298,6 +381,7 @@ function readyLine(config: Config, coordinator: Coordinator): Record<string, str
     ...(config.tls === null ? {} : { tls: 'on' }),
     ...(config.databaseUrl === null ? { data_dir: config.dataDir } : {}),
     tokens_file: coordinator.tokensFile,
+    ...(link === null ? {} : { console: link }),
   };
 }
 
@@ -312,7 +396,9 @@ function reportFailure(error: unknown, log: Logger | undefined): number {
 }
 
 function isMisconfiguration(error: unknown): boolean {
-  return error instanceof ConfigError || error instanceof PrincipalsFileError || error instanceof TlsFilesError;
+  return [ConfigError, DatabasesFileError, PrincipalsFileError, RoutesFileError, TlsFilesError].some(
+    (kind) => error instanceof kind,
+  );
 }
 
 function isProgram(): boolean {

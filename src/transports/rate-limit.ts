@@ -8,16 +8,24 @@ export const RETRY_AFTER_MS = 'retry_after_ms';
 export interface RateLimiter {
   /** Passes, or throws RESOURCE_EXHAUSTED (RATE_LIMITED) with the time after which a call would pass. */
   take(principal: string): void;
+  /**
+   * As many calls more, that came in one that has passed: the same. More than a second's worth pass from a full share,
+   * and what is beyond is owed: nothing else passes until time has refilled it.
+   */
+  takeMore(principal: string, calls: number): void;
+  /** Principals that are remembered now. */
+  readonly size: number;
 }
 
 interface Bucket {
+  /** Below zero: owed. */
   tokens: number;
   refilledAt: number;
 }
 
-const UNLIMITED: RateLimiter = { take: () => undefined };
+const UNLIMITED: RateLimiter = { take: () => undefined, takeMore: () => undefined, size: 0 };
 
-/** A bucket that nobody took from for so long is full again, and need not be remembered. */
+/** A bucket that owes nothing and that nobody took from for so long is full again, and need not be remembered. */
 const REFILLED_AFTER_MICROS = 1e6;
 
 /**
@@ -27,27 +35,41 @@ const REFILLED_AFTER_MICROS = 1e6;
 export function createRateLimiter(callsPerSecond: number, now: () => number = monotonicMicros): RateLimiter {
   if (callsPerSecond === 0) return UNLIMITED;
   const buckets = new Map<string, Bucket>();
+  const refilled = ({ tokens, refilledAt }: Bucket, at: number): number =>
+    Math.min(callsPerSecond, tokens + ((at - refilledAt) * callsPerSecond) / 1e6);
   const forgetFull = (at: number): void => {
     for (const [principal, bucket] of buckets) {
       if (at - bucket.refilledAt < REFILLED_AFTER_MICROS) return;
-      buckets.delete(principal);
+      if (refilled(bucket, at) >= callsPerSecond) buckets.delete(principal);
     }
   };
+  const bucketOf = (principal: string): Bucket => {
+    const at = now();
+    forgetFull(at);
+    const known = buckets.get(principal);
+    const bucket = { tokens: known === undefined ? callsPerSecond : refilled(known, at), refilledAt: at };
+    // Kept in the order of use.
+    buckets.delete(principal);
+    buckets.set(principal, bucket);
+    return bucket;
+  };
+  const refuseBelow = (needed: number, tokens: number): void => {
+    if (tokens < needed) throw rateLimited(callsPerSecond, Math.ceil(((needed - tokens) * 1000) / callsPerSecond));
+  };
   return {
+    get size() {
+      return buckets.size;
+    },
     take(principal) {
-      const at = now();
-      forgetFull(at);
-      let bucket = buckets.get(principal);
-      bucket ??= { tokens: callsPerSecond, refilledAt: at };
-      // Kept in the order of use.
-      buckets.delete(principal);
-      buckets.set(principal, bucket);
-      const refill = ((at - bucket.refilledAt) * callsPerSecond) / 1e6;
-      bucket.tokens = Math.min(callsPerSecond, bucket.tokens + refill);
-      bucket.refilledAt = at;
-      if (bucket.tokens < 1)
-        throw rateLimited(callsPerSecond, Math.ceil(((1 - bucket.tokens) * 1000) / callsPerSecond));
+      const bucket = bucketOf(principal);
+      refuseBelow(1, bucket.tokens);
       bucket.tokens -= 1;
+    },
+    takeMore(principal, calls) {
+      const bucket = bucketOf(principal);
+      // The call that they came in has taken its own already, and will again.
+      refuseBelow(Math.min(callsPerSecond, calls + 1), bucket.tokens + 1);
+      bucket.tokens -= calls;
     },
   };
 }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { BinaryReader, WireType } from '@bufbuild/protobuf/wire';
 import { Fault, invalidArgument } from '../../domain/fault.js';
+import { type MessageBounds, tooManyFields } from '../message-size.js';
 import type { FieldShape, MessageShape } from './message-shape.js';
 
 /**
@@ -13,14 +14,6 @@ import type { FieldShape, MessageShape } from './message-shape.js';
  */
 export function checkMessage(bytes: Uint8Array, shape: MessageShape, bounds: MessageBounds): void {
   new Check(bytes, shape, bounds).run();
-}
-
-/** What a request may consist of. */
-export interface MessageBounds {
-  /** Fields, wherever they are: each element of a list, each packed number and each unknown field counts. */
-  readonly maxFields: number;
-  /** The setting by which it can be raised. */
-  readonly setting: string;
 }
 
 /** Of messages in messages; the contract needs 4. */
@@ -119,10 +112,8 @@ class Check {
 
   #count(holder: Place | null, name: string): void {
     if (this.#fieldsLeft === 0) {
-      const { maxFields, setting } = this.#bounds;
       const field = holder === null ? name : `${pathOf(holder)}.${name}`;
-      const description = `a request may have at most ${maxFields} fields, elements of lists included (${setting} raises it); this is one more`;
-      throw invalidArgument([{ field, description }]);
+      throw tooManyFields(field, this.#bounds);
     }
     this.#fieldsLeft -= 1;
   }

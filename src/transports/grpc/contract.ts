@@ -1,6 +1,6 @@
-import { readFileSync } from 'node:fs';
-import { createFileRegistry, type DescMessage, fromBinary, toBinary } from '@bufbuild/protobuf';
-import { FileDescriptorProtoSchema, FileDescriptorSetSchema } from '@bufbuild/protobuf/wkt';
+import { type DescMessage, toBinary } from '@bufbuild/protobuf';
+import { FileDescriptorProtoSchema } from '@bufbuild/protobuf/wkt';
+import { contractFiles, contractTypes } from '../../contract/descriptors.js';
 
 /** The contract as data. */
 export interface Contract {
@@ -10,13 +10,10 @@ export interface Contract {
   readonly requests: ReadonlyMap<string, DescMessage>;
 }
 
-/** Reads the descriptor set that buf makes of the same files as the generated code; it lies beside it, in src and in dist. */
 export function readContract(): Contract {
-  const bytes = readFileSync(new URL('../../gen/descriptor.binpb', import.meta.url));
-  const set = fromBinary(FileDescriptorSetSchema, bytes);
-  const methods = [...createFileRegistry(set)].flatMap((type) => (type.kind === 'service' ? type.methods : []));
+  const methods = [...contractTypes()].flatMap((type) => (type.kind === 'service' ? type.methods : []));
   return {
-    files: set.file.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file))),
+    files: contractFiles().file.map((file) => Buffer.from(toBinary(FileDescriptorProtoSchema, file))),
     requests: new Map(methods.map(({ parent, name, input }) => [`/${parent.typeName}/${name}`, input])),
   };
 }

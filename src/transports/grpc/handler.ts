@@ -1,8 +1,9 @@
 import {
+  type handleBidiStreamingCall,
   type handleServerStreamingCall,
   type handleUnaryCall,
   type Metadata,
-  type ServerUnaryCall,
+  type ServerDuplexStream,
   type ServerWritableStream,
   status,
 } from '@grpc/grpc-js';
@@ -10,14 +11,18 @@ import type { Authenticator } from '../../auth/authenticator.js';
 import type { Principal } from '../../auth/principal.js';
 import { authorize, type Method } from '../../auth/roles.js';
 import { Fault } from '../../domain/fault.js';
-import { monotonicMicros, wallClockMicros } from '../../platform/clock.js';
-import { type Logger, shortLeaseId } from '../../platform/log.js';
+import { monotonicMicros } from '../../platform/clock.js';
+import { LineBudget } from '../../platform/line-budget.js';
+import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
-import { type ServerSpan, startServerSpan } from '../../platform/tracing.js';
-import type { CallContext, WritApi } from '../../services/api.js';
+import type { WritApi } from '../../services/api.js';
+import { idsOf, NOTABLE } from '../call-log.js';
+import type { Parts, Unary } from '../methods/method.js';
+import { namespaceOf } from '../namespace-of.js';
 import type { RateLimiter } from '../rate-limit.js';
-import { authorizationOf, requestIdOf, single } from './metadata.js';
-import { namespaceOf, orDefault } from './namespace-of.js';
+import { Call } from './call.js';
+import { Conversation, type Talk } from './conversation.js';
+import { authorizationOf } from './metadata.js';
 import { toWireStatus, type WireStatus } from './status.js';
 import type { Unread } from './unread.js';
 
@@ -36,28 +41,16 @@ export interface HandlerOptions {
   readonly log: Logger;
 }
 
-/** One RPC: convert the request, call the service, convert the answer. */
-export type UnaryWork<Request, Response> = (api: WritApi, call: Call, request: Request) => Promise<Response>;
-
-/** The same for an RPC that answers in parts. */
-export type StreamWork<Request, Response> = (api: WritApi, call: Call, request: Request) => AsyncIterable<Response>;
+/** Handlers of all of a service's RPCs that have one answer. */
+type Unaries<Methods> = {
+  readonly [Name in keyof Methods]: Methods[Name] extends Unary<infer Request, infer Response>
+    ? handleUnaryCall<Request, Response>
+    : never;
+};
 
 // What a caller can cause in a loop must not fill the disk. Errors have a share of their own.
 const MAX_LOG_LINES_PER_SECOND = 200;
 const MAX_ERROR_LINES_PER_SECOND = 50;
-
-/** Calls that change what others meet and that people make: each is worth a line in the log. */
-const NOTABLE: ReadonlySet<string> = new Set<Method>([
-  'LeaseService/RevokeLease',
-  'RunService/StopRun',
-  'RunService/StopRuns',
-  'CredentialService/RevokeCredential',
-  'CredentialService/RotateSigningKey',
-  'CredentialService/RetireSigningKey',
-  'ConflictMapService/PutConflictMap',
-  'NamespaceService/CreateNamespace',
-  'AuditService/ExportEvents',
-]);
 
 /** Codes that are the coordinator's trouble rather than the caller's. */
 const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOWN, status.DATA_LOSS]);
@@ -70,6 +63,7 @@ const OUR_TROUBLE: ReadonlySet<status> = new Set([status.INTERNAL, status.UNKNOW
 export class CallHandler {
   readonly #options: HandlerOptions;
   readonly #active = new Set<Call>();
+  readonly #conversations = new Set<{ goAway(): void }>();
   /** Who made the call with this metadata, as the gatekeeper found; kept apart, since what is in metadata callers write. */
   readonly #callers = new WeakMap<Metadata, Principal>();
   readonly #lines = new LineBudget(MAX_LOG_LINES_PER_SECOND);
@@ -80,8 +74,20 @@ export class CallHandler {
     options.metrics.rpcsInFlight(() => this.#active.size);
   }
 
+  /** Handlers for the methods of a service. */
+  unaries<Methods extends Readonly<Record<string, Unary<never, unknown>>>>(
+    service: string,
+    methods: Methods,
+  ): Unaries<Methods> {
+    const handlers = Object.entries(methods).map(([name, work]) => {
+      const method = `${service}/${name.charAt(0).toUpperCase()}${name.slice(1)}` as Method;
+      return [name, this.unary(method, work)];
+    });
+    return Object.fromEntries(handlers) as Unaries<Methods>;
+  }
+
   /** A handler for an RPC with one answer. What it is called with is an Unread of the request. */
-  unary<Request, Response>(method: Method, work: UnaryWork<Request, Response>): handleUnaryCall<Request, Response> {
+  unary<Request, Response>(method: Method, work: Unary<Request, Response>): handleUnaryCall<Request, Response> {
     return (surface, callback) => {
       const call = new Call(method, surface, (failure) => this.#failed(call, failure, callback));
       const succeed = (response: Response): void => {
@@ -101,7 +107,7 @@ export class CallHandler {
   /** A handler for an RPC that streams its answer; waits whenever the caller does not keep up. */
   stream<Request, Response>(
     method: Method,
-    work: StreamWork<Request, Response>,
+    work: Parts<Request, Response>,
   ): handleServerStreamingCall<Request, Response> {
     return (surface) => {
       const call = new Call(method, surface, (failure) => {
@@ -123,10 +129,52 @@ export class CallHandler {
     };
   }
 
+  /** A handler for an RPC that is talked on in both directions. What it reads is an Unread of each message. */
+  duplex<Request, Item, Response>(
+    method: Method,
+    talk: (api: WritApi, rateLimiter: RateLimiter) => Talk<Request, Item, Response>,
+  ): handleBidiStreamingCall<Request, Response> {
+    return (surface) => {
+      let conversation: Conversation<Request, Item> | undefined;
+      const over = (): void => {
+        if (conversation === undefined) return;
+        this.#conversations.delete(conversation);
+        conversation.close();
+      };
+      const call = new Call(method, surface, (failure) => {
+        over();
+        this.#failed(call, failure, (error) => surface.emit('error', error));
+      });
+      this.#active.add(call);
+      try {
+        const api = this.#let(call, surface.metadata);
+        const { metadata } = surface;
+        const certificate = surface.getAuthContext().sslPeerCertificate?.raw;
+        conversation = new Conversation(talk(api, this.#options.rateLimiter) as Talk<Request, Item, unknown>, {
+          call,
+          surface: surface as unknown as ServerDuplexStream<Unread<Request>, unknown>,
+          identify: () => this.#identify(metadata, certificate),
+          report: (error) => this.#report(call, error),
+          done: () => {
+            over();
+            if (call.finish() && this.#succeeded(call)) surface.end();
+          },
+        });
+        this.#conversations.add(conversation);
+      } catch (error) {
+        call.fail(error);
+      }
+    };
+  }
+
+  /** Tells those who talk on streams to move on to another replica; what they have asked is answered (F26). */
+  goAway(): void {
+    for (const conversation of this.#conversations) conversation.goAway();
+  }
+
   /** Finds out who calls, once per call; the gatekeeper asks before the message is read. */
   authenticate(metadata: Metadata, certificate: Uint8Array | undefined): void | Promise<void> {
-    const { authenticator } = this.#options.serving();
-    const found = authenticator.authenticate(authorizationOf(metadata), certificate);
+    const found = this.#identify(metadata, certificate);
     if (found instanceof Promise) return found.then((principal) => void this.#callers.set(metadata, principal));
     this.#callers.set(metadata, found);
   }
@@ -145,13 +193,24 @@ export class CallHandler {
     return cut.length;
   }
 
-  /** Only of a caller who may call the method somewhere, and not too often, is the request read at all. */
-  #admit<Request>(call: Call, metadata: Metadata): { api: WritApi; request: Request } {
+  #identify(metadata: Metadata, certificate: Uint8Array | undefined): Principal | Promise<Principal> {
+    return this.#options.serving().authenticator.authenticate(authorizationOf(metadata), certificate);
+  }
+
+  /** Only a caller who may call the method somewhere, and not too often, is listened to at all. */
+  #let(call: Call, metadata: Metadata): WritApi {
     const { api } = this.#options.serving();
     const caller = this.callerOf(metadata);
     call.principal = caller;
     authorize(caller, call.method, null);
     this.#options.rateLimiter.take(caller.name);
+    return api;
+  }
+
+  /** The request is read only then. */
+  #admit<Request>(call: Call, metadata: Metadata): { api: WritApi; request: Request } {
+    const api = this.#let(call, metadata);
+    const caller = call.principal;
     const request = call.read<Request>();
     const namespace = namespaceOf(call.method, request);
     call.principal = authorize(caller, call.method, namespace);
@@ -170,6 +229,14 @@ export class CallHandler {
     const wire = goneAs === null ? toWireStatus(error, call.requestId) : null;
     this.#ended(call, wire?.code ?? goneAs ?? status.CANCELLED, wire, error);
     if (wire !== null) answer(wire);
+  }
+
+  /** A stream goes on after one answer that tells of the coordinator's own trouble; its cause is for the log. */
+  #report(call: Call, error: unknown): void {
+    const { code, reason, details } = toWireStatus(error, call.requestId);
+    if (!OUR_TROUBLE.has(code) || !this.#errorLines.take()) return;
+    const line = { method: call.method, code: status[code], reason, detail: details, request_id: call.requestId };
+    this.#options.log.error({ ...line, ...this.#errorLines.suppressed(), err: error }, 'rpc');
   }
 
   /** Counts and logs; reached once per call. */
@@ -203,134 +270,6 @@ export class CallHandler {
   }
 }
 
-/** So many lines a second; counts what was left out. */
-class LineBudget {
-  readonly #perSecond: number;
-  #second = 0;
-  #used = 0;
-  #suppressed = 0;
-
-  constructor(perSecond: number) {
-    this.#perSecond = perSecond;
-  }
-
-  take(): boolean {
-    const second = Math.floor(monotonicMicros() / 1e6);
-    if (second !== this.#second) {
-      this.#second = second;
-      this.#used = 0;
-    }
-    if (this.#used < this.#perSecond) {
-      this.#used += 1;
-      return true;
-    }
-    this.#suppressed += 1;
-    return false;
-  }
-
-  /** What was left out before this line. */
-  suppressed(): { suppressed_lines?: number } {
-    if (this.#suppressed === 0) return {};
-    const count = this.#suppressed;
-    this.#suppressed = 0;
-    return { suppressed_lines: count };
-  }
-}
-
-/**
- * One call, and what the services see of it. Ends once: by its answer, by a fault, by its caller's
- * going or by the end of the coordinator.
- */
-export class Call implements CallContext {
-  namespace = '';
-  /** As it was read; empty before. */
-  request: object = {};
-  /** Where the principal's roles were looked at; null: in no namespace. */
-  authorizedIn: string | null = null;
-  readonly startedAt = monotonicMicros();
-  readonly requestId: string;
-  readonly span: ServerSpan;
-  #principal: Principal | undefined;
-  #controller: AbortController | undefined;
-  #finished = false;
-
-  constructor(
-    readonly method: Method,
-    private readonly surface: ServerUnaryCall<unknown, unknown> | ServerWritableStream<unknown, unknown>,
-    private readonly onFailure: (error: unknown) => void,
-  ) {
-    this.requestId = requestIdOf(surface.metadata);
-    this.span = startServerSpan(
-      `writ.v1.${method}`,
-      single(surface.metadata, 'traceparent'),
-      single(surface.metadata, 'tracestate'),
-    );
-  }
-
-  get principal(): Principal {
-    if (this.#principal === undefined) throw new Error('the call has not been authenticated');
-    return this.#principal;
-  }
-
-  set principal(principal: Principal) {
-    this.#principal = principal;
-  }
-
-  get hasPrincipal(): boolean {
-    return this.#principal !== undefined;
-  }
-
-  /** Reads the request, once; throws a Fault when its bytes are not what the method takes. */
-  read<Request>(): Request {
-    this.request = (this.surface.request as Unread<object>).read();
-    return this.request as Request;
-  }
-
-  /** The same call, about this namespace. */
-  within(namespace: string): this {
-    if (orDefault(namespace) !== this.authorizedIn) throw new Error('the call is authorised for another namespace');
-    this.namespace = namespace;
-    return this;
-  }
-
-  get deadlineMs(): number | null {
-    const deadline = this.surface.getDeadline();
-    const at = typeof deadline === 'number' ? deadline : deadline.getTime();
-    return Number.isFinite(at) ? Math.max(0, at - wallClockMicros() / 1000) : null;
-  }
-
-  /** Made when first asked for: most calls are answered before anybody could go. */
-  get signal(): AbortSignal {
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      if (this.#finished || this.surface.cancelled) controller.abort();
-      else this.surface.once('cancelled', () => this.#finished || controller.abort());
-    }
-    return this.#controller.signal;
-  }
-
-  /** How a caller that no longer listens has gone; null: it is there. */
-  get goneAs(): status | null {
-    if (!this.surface.cancelled) return null;
-    return this.deadlineMs === 0 ? status.DEADLINE_EXCEEDED : status.CANCELLED;
-  }
-
-  /** Whether this is the first end of the call. */
-  finish(): boolean {
-    if (this.#finished) return false;
-    this.#finished = true;
-    return true;
-  }
-
-  /** Ends the call with a fault, and tells whoever still works on it to stop. */
-  fail(error: unknown): void {
-    if (!this.finish()) return;
-    this.#controller?.abort();
-    this.onFailure(error);
-  }
-}
-
 /** Writes the parts, no faster than the caller reads them. */
 async function pump<T>(parts: AsyncIterable<T>, surface: ServerWritableStream<unknown, T>, call: Call): Promise<void> {
   const { signal } = call;
@@ -356,15 +295,4 @@ function levelOf(method: Method, code: status): 'debug' | 'info' | 'error' {
   if (OUR_TROUBLE.has(code)) return 'error';
   if (code === status.OK) return NOTABLE.has(method) ? 'info' : 'debug';
   return code === status.CANCELLED || code === status.DEADLINE_EXCEEDED ? 'debug' : 'info';
-}
-
-/** Run and lease of a request, as far as it names them; of a lease id only the part that may be logged. */
-function idsOf(request: object): Record<string, string> {
-  const { namespace, runId, leaseId } = request as { namespace?: unknown; runId?: unknown; leaseId?: unknown };
-  const named = (value: unknown): value is string => typeof value === 'string' && value !== '';
-  return {
-    ...(named(namespace) ? { namespace: namespace.slice(0, 64) } : {}),
-    ...(named(runId) ? { run_id: runId.slice(0, 64) } : {}),
-    ...(named(leaseId) ? { lease_id: shortLeaseId(leaseId) } : {}),
-  };
 }

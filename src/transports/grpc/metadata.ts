@@ -1,10 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Metadata } from '@grpc/grpc-js';
-import { Fault } from '../../domain/fault.js';
+import { Fault, invalidArgument } from '../../domain/fault.js';
+import { isRequestId, requestIdOf as requestIdIn } from '../request-id.js';
 
 /** What callers say beside their request. */
-
-const REQUEST_ID = /^[\x20-\x7e]{1,128}$/;
 
 /** The only value of a header; several are nobody's. */
 export function single(metadata: Metadata, key: string): string | undefined {
@@ -28,8 +27,13 @@ export function authorizationOf(metadata: Metadata): string | undefined {
 
 /** The request id that the caller gave, or one made for it. */
 export function requestIdOf(metadata: Metadata): string {
-  const given = single(metadata, 'x-request-id');
-  return given !== undefined && REQUEST_ID.test(given) ? given : makeRequestId();
+  return requestIdIn(single(metadata, 'x-request-id'), makeRequestId);
+}
+
+/** The id that one message of a stream has of its own; throws a Fault where it could not be recorded. Empty: it has none. */
+export function checkRequestId(given: string): void {
+  if (given === '' || isRequestId(given)) return;
+  throw invalidArgument([{ field: 'request_id', description: 'must be at most 128 printable ASCII characters' }]);
 }
 
 const REQUEST_ID_PREFIX = randomBytes(6).toString('hex');

@@ -13,6 +13,7 @@ import {
 import { ReflectionService } from '@grpc/reflection';
 import { HealthImplementation } from 'grpc-health-check';
 import { Fault } from '../../domain/fault.js';
+import { AuthorizationService } from '../../gen/envoy/service/auth/v3/external_auth.js';
 import { AuditServiceService } from '../../gen/writ/v1/audit_service.js';
 import { ConflictMapServiceService } from '../../gen/writ/v1/conflict_map_service.js';
 import { CredentialServiceService } from '../../gen/writ/v1/credential_service.js';
@@ -25,23 +26,22 @@ import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { ServerTls } from '../../platform/server-tls.js';
-import { createRateLimiter } from '../rate-limit.js';
-import { auditService } from './audit-service.js';
-import { conflictMapService } from './conflict-map-service.js';
+import { type BlockerNamer, createBlockerNamer, RefusalViews } from '../messages/views.js';
+import { exportEvents } from '../methods/audit-methods.js';
+import { createMethods } from '../methods/index.js';
+import { createRateLimiter, type RateLimiter } from '../rate-limit.js';
 import { type Contract, readContract } from './contract.js';
-import { credentialService } from './credential-service.js';
-import { fenceService } from './fence-service.js';
+import { extAuthz } from './ext-authz.js';
+import { fenceChecks } from './fence-checks.js';
+import { fenceWatch } from './fence-watch.js';
 import { gatekeeper } from './gatekeeper.js';
 import { CallHandler, type Serving } from './handler.js';
 import { mendHeaders } from './headers.js';
-import { leaseService } from './lease-service.js';
 import { requestIdOf } from './metadata.js';
-import { namespaceService } from './namespace-service.js';
-import { runService } from './run-service.js';
+import { sessionTalk } from './session.js';
 import { toWireStatus } from './status.js';
 import { TlsCredentials } from './tls-credentials.js';
 import { guarded, unread } from './unread.js';
-import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js';
 
 /**
  * The gRPC server: all services, health and reflection.
@@ -53,6 +53,8 @@ import { type BlockerNamer, createBlockerNamer, RefusalViews } from './views.js'
  */
 export interface GrpcServerOptions {
   readonly limits: Limits;
+  /** Shared with the other port: a principal has one share of calls. Absent: of the limits, for this port alone. */
+  readonly rateLimiter?: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
 }
@@ -72,6 +74,8 @@ const SERVICES = [
   'writ.v1.AuditService',
   'writ.v1.NamespaceService',
 ];
+/** What health checks can ask about. Reflection tells of our own contract only: of Envoy's we know a part. */
+const HEALTH_SERVICES = ['', ...SERVICES, 'envoy.service.auth.v3.Authorization'];
 
 const KEEPALIVE_MS = 30_000;
 const KEEPALIVE_TIMEOUT_MS = 10_000;
@@ -96,7 +100,7 @@ export class GrpcServer {
     setLogger({ error: say, info: say, debug: say });
     this.#handler = new CallHandler({
       serving: () => this.#started(this.#serving),
-      rateLimiter: createRateLimiter(options.limits.maxCallsPerSecond),
+      rateLimiter: options.rateLimiter ?? createRateLimiter(options.limits.maxCallsPerSecond),
       metrics: options.metrics,
       log: options.log,
     });
@@ -132,7 +136,7 @@ export class GrpcServer {
   /** What health checks answer, for the server as a whole and for each service. */
   setServing(serving: boolean): void {
     const health = serving && this.#draining === undefined ? 'SERVING' : 'NOT_SERVING';
-    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, health);
+    for (const service of HEALTH_SERVICES) this.#health.setStatus(service, health);
   }
 
   /** Ends the server within the time; idempotent. */
@@ -144,8 +148,9 @@ export class GrpcServer {
   async #drain(withinMs: number): Promise<void> {
     const { log } = this.#options;
     // setServing looks at #draining, which is not assigned yet while this runs its first steps.
-    for (const service of ['', ...SERVICES]) this.#health.setStatus(service, 'NOT_SERVING');
+    for (const service of HEALTH_SERVICES) this.#health.setStatus(service, 'NOT_SERVING');
     for (const call of this.#longLived) call.end();
+    this.#handler.goAway();
     const drained = new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));
     const patience = Math.max(0, withinMs - CUT_OFF_GRACE_MS);
     if (await endsWithin(drained, patience)) return;
@@ -172,13 +177,25 @@ export class GrpcServer {
     const contract = readContract();
     const add = (definition: ServiceDefinition, implementation: UntypedServiceImplementation): void =>
       this.#server.addService(unread(definition, contract, this.#options.limits), implementation);
-    add(LeaseServiceService, leaseService(handler, views));
-    add(FenceServiceService, fenceService(handler));
-    add(CredentialServiceService, credentialService(handler, views));
-    add(RunServiceService, runService(handler));
-    add(ConflictMapServiceService, conflictMapService(handler, views));
-    add(AuditServiceService, auditService(handler));
-    add(NamespaceServiceService, namespaceService(handler));
+    const methods = createMethods(views);
+    add(LeaseServiceService, {
+      ...handler.unaries('LeaseService', methods.LeaseService),
+      session: handler.duplex('LeaseService/Session', (api, rateLimiter) => sessionTalk(api, rateLimiter, views)),
+    });
+    add(FenceServiceService, {
+      ...handler.unaries('FenceService', methods.FenceService),
+      streamFenceChecks: handler.duplex('FenceService/StreamFenceChecks', fenceChecks),
+      watchFences: handler.duplex('FenceService/WatchFences', fenceWatch),
+    });
+    add(CredentialServiceService, handler.unaries('CredentialService', methods.CredentialService));
+    add(RunServiceService, handler.unaries('RunService', methods.RunService));
+    add(ConflictMapServiceService, handler.unaries('ConflictMapService', methods.ConflictMapService));
+    add(AuditServiceService, {
+      ...handler.unaries('AuditService', methods.AuditService),
+      exportEvents: handler.stream('AuditService/ExportEvents', exportEvents),
+    });
+    add(NamespaceServiceService, handler.unaries('NamespaceService', methods.NamespaceService));
+    add(AuthorizationService, extAuthz(handler));
     // Health alone is open to everybody; whoever reflects says who it is.
     this.#health.addToServer(
       this.#wrapping((call, method) => {
@@ -223,7 +240,7 @@ type LongLivedCall = ServerWritableStream<unknown, unknown> | ServerDuplexStream
  */
 function watchesUnknown(call: LongLivedCall): boolean {
   const { service } = (call as { readonly request?: { readonly service?: string } }).request ?? {};
-  if (service === '' || SERVICES.includes(service ?? '')) return false;
+  if (HEALTH_SERVICES.includes(service ?? '')) return false;
   call.write({ status: 'SERVICE_UNKNOWN' });
   return true;
 }

@@ -2,8 +2,9 @@ import { Metadata, status } from '@grpc/grpc-js';
 import { Fault, type FaultClass, type Violation } from '../../domain/fault.js';
 import { BadRequest, ErrorInfo, RetryInfo } from '../../gen/google/rpc/error_details.js';
 import { Status } from '../../gen/google/rpc/status.js';
+import type { Fault as WireFault } from '../../gen/writ/v1/types.js';
+import { toDuration } from '../messages/convert.js';
 import { RETRY_AFTER_MS } from '../rate-limit.js';
-import { toDuration } from './convert.js';
 
 /** A fault as gRPC sends it, and what the log says about it. */
 export interface WireStatus {
@@ -45,6 +46,20 @@ const MAX_METADATA_VALUE_CHARS = 256;
  * request id.
  */
 export function toWireStatus(error: unknown, requestId: string): WireStatus {
+  const { reason, ...status } = toStatus(error, requestId);
+  const metadata = new Metadata();
+  metadata.set('x-request-id', requestId);
+  metadata.set('grpc-status-details-bin', Buffer.from(Status.encode(status).finish()));
+  return { code: status.code, details: status.message, metadata, reason };
+}
+
+/** The same for one message of a stream that goes on: what a call of its own would have ended with. */
+export function toWireFault(error: unknown, requestId: string): WireFault {
+  const { code, message, details } = toStatus(error, requestId);
+  return { code, message, details };
+}
+
+function toStatus(error: unknown, requestId: string): Status & { readonly reason: string } {
   const fault = error instanceof Fault ? error : null;
   const faultClass = fault?.faultClass ?? 'internal';
   const code = CODE_BY_CLASS[faultClass];
@@ -53,10 +68,7 @@ export function toWireStatus(error: unknown, requestId: string): WireStatus {
     fault === null || faultClass === 'internal'
       ? `internal error; the coordinator's log has the cause under request id ${requestId}`
       : cutToFit(fault.message, MAX_MESSAGE_SENT_CHARS);
-  const metadata = new Metadata();
-  metadata.set('x-request-id', requestId);
-  metadata.set('grpc-status-details-bin', encodeDetails({ code, message, reason, requestId, fault, faultClass }));
-  return { code, details: message, metadata, reason };
+  return { code, message, details: detailsOf({ message, reason, requestId, fault, faultClass }), reason };
 }
 
 function reasonOf(fault: Fault | null): string {
@@ -65,7 +77,6 @@ function reasonOf(fault: Fault | null): string {
 }
 
 interface Parts {
-  readonly code: status;
   readonly message: string;
   readonly reason: string;
   readonly requestId: string;
@@ -73,7 +84,7 @@ interface Parts {
   readonly faultClass: FaultClass;
 }
 
-function encodeDetails({ code, message, reason, requestId, fault, faultClass }: Parts): Buffer {
+function detailsOf({ message, reason, requestId, fault, faultClass }: Parts): Status['details'] {
   const facts: Record<string, string> = { request_id: requestId };
   // What an internal fault knows is for the log alone.
   const told = faultClass === 'internal' ? {} : (fault?.details.metadata ?? {});
@@ -89,7 +100,7 @@ function encodeDetails({ code, message, reason, requestId, fault, faultClass }: 
     const fieldViolations = fitViolations(violations, MAX_DETAILS_BYTES - used);
     details.push(any('google.rpc.BadRequest', BadRequest.encode({ fieldViolations }).finish()));
   }
-  return Buffer.from(Status.encode({ code, message, details }).finish());
+  return details;
 }
 
 function any(type: string, value: Uint8Array): { typeUrl: string; value: Buffer } {

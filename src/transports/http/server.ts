@@ -1,20 +1,31 @@
 import type { Server } from 'node:http';
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { TLSSocket } from 'node:tls';
 import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Principal } from '../../auth/principal.js';
-import { authorizeRoute, type Route, rolesForRoute } from '../../auth/roles.js';
+import { authorizeRoute, ROUTES, rolesForRoute } from '../../auth/roles.js';
 import { Fault } from '../../domain/fault.js';
+import type { Limits } from '../../platform/config.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { ServerTls } from '../../platform/server-tls.js';
 import type { CallContext, WritApi } from '../../services/api.js';
-import { type RateLimiter, RETRY_AFTER_MS } from '../rate-limit.js';
+import type { RateLimiter } from '../rate-limit.js';
+import { requestIdOf } from '../request-id.js';
+import { mountApi } from './api/index.js';
+import { Streams } from './api/streams.js';
+import { evaluate, evaluateAll, metadata } from './authzen.js';
+import { certificateOf } from './client-certificate.js';
+import { mountConsole } from './console.js';
+import { fenceCheck } from './fence-check.js';
+import { faultProblem, NO_STORE, problem } from './problem.js';
+import { type Remarks, RequestLog } from './request-log.js';
+import type { AddRoute, RouteContext } from './route.js';
+import type { SignIn } from './sign-in.js';
 
 /** Whether the coordinator serves, and if not why. */
 export interface Readiness {
@@ -27,26 +38,41 @@ export interface Readiness {
 export interface HttpServerOptions {
   readonly ready: () => Readiness;
   /** Throws a Fault `unavailable` before the coordinator has started. */
-  readonly api: () => Pick<WritApi, 'getKeys' | 'introspectCredential'>;
+  readonly api: () => WritApi;
   readonly authenticator: Authenticator;
+  /** Sessions of browsers; throws a Fault `unavailable` before the coordinator has started. */
+  readonly signIn: () => SignIn;
+  /** Names blocking leases to those who may not know them; the same on all replicas. Throws before the start, too. */
+  readonly blockerKey: () => Uint8Array;
+  readonly limits: Limits;
   readonly rateLimiter: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** Default: 45,000. */
+  readonly stalledAfterMs?: number;
 }
 
 const MAX_BODY_BYTES = 64 << 10;
-const MAX_HEADER_BYTES = 16 << 10;
+/** A credential of the longest kind, and the rest of a request. */
+const MAX_HEADER_BYTES = 32 << 10;
 const HEADERS_TIMEOUT_MS = 10_000;
 const REQUEST_TIMEOUT_MS = 30_000;
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
+/**
+ * A connection on which nothing goes on for so long is closed, such as one whose caller does not read its answer and has
+ * it kept for them. The slowest answer begins after 20 s; streams say something every 15 s.
+ */
+const STALLED_AFTER_MS = 45_000;
 
 /**
- * The HTTP server: /healthz (the process runs), /readyz (it serves), /metrics, the public keys at
- * /.well-known/jwks.json and /oauth2/introspect. Health and keys are open to everybody; metrics name
- * namespaces and tell how busy they are, so they need a token.
+ * The HTTP server: the API below /v1, the web console and the sign-in of browsers, /healthz (the process runs), /readyz
+ * (it serves), /metrics, the public keys at /.well-known/jwks.json, /oauth2/introspect, and what gateways ask: the fence
+ * check for proxies and the evaluations of AuthZEN. Health, keys, metadata and the console's files are open to everybody;
+ * metrics name namespaces and tell how busy they are, so they need a token.
  */
 export class HttpServer {
   readonly #options: HttpServerOptions;
+  readonly #streams = new Streams();
   #server: Server | undefined;
   #stopping: Promise<void> | undefined;
 
@@ -56,7 +82,8 @@ export class HttpServer {
 
   /** Takes the port, in TLS or else in plain text; returns `host:port`. */
   async listen(host: string, port: number, tls: ServerTls | null = null): Promise<string> {
-    const server = createServer(createApp(this.#options), tls);
+    const server = createServer(createApp(this.#options, this.#streams), tls);
+    server.timeout = this.#options.stalledAfterMs ?? STALLED_AFTER_MS;
     this.#server = server;
     const shown = host.includes(':') ? `[${host}]` : host;
     await new Promise<void>((resolve, reject) => {
@@ -64,6 +91,13 @@ export class HttpServer {
       server.listen(port, host, resolve);
     });
     return `${shown}:${(server.address() as AddressInfo).port}`;
+  }
+
+  /** Ends what goes on for as long as somebody listens; they go on elsewhere. */
+  endStreams(): void {
+    this.#streams.endAll(
+      new Fault('unavailable', 'SHUTTING_DOWN', 'this coordinator is shutting down; open another stream'),
+    );
   }
 
   /** Lets requests end, then closes what is left; idempotent. */
@@ -76,6 +110,7 @@ export class HttpServer {
     const server = this.#server;
     if (server === undefined || !server.listening) return;
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    this.endStreams();
     server.closeIdleConnections();
     if (await endsWithin(closed, withinMs)) return;
     server.closeAllConnections();
@@ -101,25 +136,41 @@ function createServer({ fetch }: App, tls: ServerTls | null): Server {
   return server;
 }
 
+/** Who calls a route that is open to everybody. */
+const ANYBODY: Principal = { name: '', roles: new Set() };
+
 type App = Hono<{ Bindings: HttpBindings }>;
-type RouteContext = Context<{ Bindings: HttpBindings }>;
 
 /** The routes, without a socket; exported for tests. */
-export function createApp(options: HttpServerOptions): App {
+export function createApp(options: HttpServerOptions, streams = new Streams()): App {
   const app: App = new Hono();
-  const on = (route: Route, answer: (c: RouteContext) => Response | Promise<Response>): void => {
+  const requests = new RequestLog(options);
+  const on: AddRoute = (route, answer, told = faultProblem) => {
     const [method = '', path = ''] = route.split(' ');
-    app.on(method, path, async (c) => {
-      if (rolesForRoute(route) !== null) authorizeRoute(await callerOf(c, options), route);
-      return answer(c);
+    app.on(method, path.replace(/\{(\w+)\}/g, ':$1'), (c) => {
+      const remarks: Remarks = { requestId: requestIdOf(c.req.header('x-request-id')), caller: null, request: {} };
+      return requests.observe(c, route, remarks, async () => {
+        try {
+          const caller = rolesForRoute(route) === null ? ANYBODY : await callerOf(c, options);
+          if (caller !== ANYBODY) {
+            remarks.caller = caller;
+            authorizeRoute(caller, route);
+            options.rateLimiter.take(caller.name);
+          }
+          return await answer(c, caller, remarks);
+        } catch (error) {
+          remarks.error = error;
+          return told(c, error) ?? internal(c, remarks.requestId);
+        }
+      });
     });
   };
-  app.use(
-    bodyLimit({
-      maxSize: MAX_BODY_BYTES,
-      onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
-    }),
-  );
+  const small = bodyLimit({
+    maxSize: MAX_BODY_BYTES,
+    onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
+  });
+  // The API reads its bodies itself, each to its own limit, once it knows who sends them.
+  app.use((c, next) => (c.req.path.startsWith('/v1/') ? next() : small(c, next)));
   on('GET /healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
   on('GET /readyz', (c) => {
     const { ready, reasons, warnings = [] } = options.ready();
@@ -136,8 +187,30 @@ export function createApp(options: HttpServerOptions): App {
     const headers = { 'cache-control': `public, max-age=${maxAge / 1e6}`, 'content-type': 'application/jwk-set+json' };
     return c.body(jwks, 200, headers);
   });
-  on('POST /oauth2/introspect', async (c) => c.json(await introspect(c, options), 200, NO_STORE));
-  for (const [path, allow] of METHODS_BY_PATH) {
+  on('POST /oauth2/introspect', async (c, caller) => c.json(await introspect(c, caller, options), 200, NO_STORE));
+  on('GET /v1/fence/check', (c, caller) => fenceCheck(c, caller, options.api()));
+  on('POST /access/v1/evaluation', (c, caller) => evaluate(c, caller, options.api()));
+  on('POST /access/v1/evaluations', (c, caller) =>
+    evaluateAll(c, caller, options.api(), {
+      takeMore: (calls) => options.rateLimiter.takeMore(caller.name, calls),
+      tell: (error) => requests.trouble('POST /access/v1/evaluations', error),
+    }),
+  );
+  on('POST /auth/session', (c) => options.signIn().open(c));
+  on('GET /auth/session', (c) => options.signIn().show(c));
+  on('DELETE /auth/session', (c) => options.signIn().close(c));
+  on('GET /auth/oidc/start', (c) => options.signIn().start(c));
+  on('GET /auth/oidc/callback', (c) => options.signIn().callback(c));
+  on('GET /.well-known/authzen-configuration', async (c) => metadata(c, (await options.api().getKeys()).issuer));
+  options.metrics.httpStreams(() => streams.size);
+  mountApi(on, {
+    ...options,
+    streams,
+    identify: (c) => callerOf(c, options),
+    trouble: (route, error) => requests.trouble(route, error),
+  });
+  mountConsole(app);
+  for (const [path, allow] of allowedByPath()) {
     app.all(path, (c) => {
       c.header('allow', allow);
       return problem(c, 405, 'METHOD_NOT_ALLOWED', `${c.req.method} is not possible here`);
@@ -145,37 +218,32 @@ export function createApp(options: HttpServerOptions): App {
   }
   app.notFound((c) => problem(c, 404, 'NOT_FOUND', `nothing is served at ${c.req.path}`));
   app.onError((error, c) => {
-    if (error instanceof Fault && error.faultClass === 'unauthenticated') {
-      c.header('www-authenticate', 'Bearer realm="writ"');
-      return problem(c, 401, error.reason, error.message);
-    }
-    if (error instanceof Fault && error.faultClass === 'permission_denied')
-      return problem(c, 403, error.reason, error.message);
-    if (error instanceof Fault && error.faultClass === 'resource_exhausted') {
-      c.header('retry-after', String(Math.ceil(Number(error.details.metadata?.[RETRY_AFTER_MS] ?? 1_000) / 1_000)));
-      return problem(c, 429, error.reason, error.message);
-    }
-    if (error instanceof Fault && error.faultClass === 'invalid_argument')
-      return problem(c, 400, error.reason, error.message);
-    if (error instanceof Fault && error.faultClass === 'unavailable')
-      return problem(c, 503, error.reason, error.message);
-    options.log.error({ err: error, path: c.req.path }, 'http request failed');
-    return problem(c, 500, 'INTERNAL', 'internal error; the coordinator has logged the cause');
+    const told = faultProblem(c, error);
+    if (told !== null) return told;
+    requests.trouble('', error);
+    return internal(c, '');
   });
   return app;
 }
 
-const METHODS_BY_PATH = [
-  ['/:known{healthz|readyz|metrics}', 'GET, HEAD'],
-  ['/.well-known/jwks.json', 'GET, HEAD'],
-  ['/oauth2/introspect', 'POST'],
-] as const;
+function internal(c: Context, requestId: string): Response {
+  const where = requestId === '' ? '' : ` under request id ${requestId}`;
+  return problem(c, 500, 'INTERNAL', `internal error; the coordinator has logged the cause${where}`);
+}
+
+/** What each path can be asked by, as an `allow` header has it. */
+function allowedByPath(): ReadonlyMap<string, string> {
+  const methods = new Map<string, string[]>();
+  for (const route of ROUTES) {
+    const [method = '', path = ''] = route.split(' ');
+    const known = methods.get(path) ?? [];
+    methods.set(path, [...known, ...(method === 'GET' ? ['GET', 'HEAD'] : [method])]);
+  }
+  return new Map([...methods].map(([path, all]) => [path.replace(/\{(\w+)\}/g, ':$1'), all.join(', ')]));
+}
 
 /** RFC 7662: a form with `token`, by an authenticated caller. */
-async function introspect(c: RouteContext, options: HttpServerOptions): Promise<object> {
-  const { api, rateLimiter } = options;
-  const principal = await callerOf(c, options);
-  rateLimiter.take(principal.name);
+async function introspect(c: RouteContext, principal: Principal, { api }: HttpServerOptions): Promise<object> {
   const context: CallContext = {
     principal,
     namespace: '',
@@ -194,40 +262,10 @@ async function tokenOf(c: RouteContext): Promise<string> {
   return tokens.length === 1 ? (tokens[0] ?? '') : '';
 }
 
-/** Who calls, by token or client certificate; throws a Fault `unauthenticated`. */
-async function callerOf(c: RouteContext, { authenticator }: HttpServerOptions): Promise<Principal> {
-  return authenticator.authenticate(c.req.header('authorization'), certificateOf(c.env.incoming.socket));
-}
-
-/** The client certificate of a session, if it has one that an authority of ours vouches for (DER). */
-function certificateOf(socket: unknown): Uint8Array | undefined {
-  return socket instanceof TLSSocket && socket.authorized ? socket.getPeerCertificate().raw : undefined;
-}
-
-const NO_STORE = { 'cache-control': 'no-store' };
-
-const TITLES = {
-  400: 'Bad Request',
-  401: 'Unauthorized',
-  403: 'Forbidden',
-  404: 'Not Found',
-  405: 'Method Not Allowed',
-  413: 'Content Too Large',
-  429: 'Too Many Requests',
-  500: 'Internal Server Error',
-  503: 'Service Unavailable',
-} as const;
-
-/** An error as RFC 9457 has it; `reason` is the stable code. */
-function problem(
-  c: Context,
-  status: keyof typeof TITLES,
-  reason: string,
-  detail: string,
-  more: Readonly<Record<string, unknown>> = {},
-): Response {
-  const body = { type: 'about:blank', title: TITLES[status], status, detail, reason, ...more };
-  return c.body(JSON.stringify(body), status, { ...NO_STORE, 'content-type': 'application/problem+json' });
+/** Who calls, by token, by the session of a browser, or by client certificate; throws a Fault `unauthenticated`. */
+async function callerOf(c: RouteContext, { authenticator, signIn }: HttpServerOptions): Promise<Principal> {
+  const authorization = c.req.header('authorization') ?? (await signIn().authorizationOf(c));
+  return authenticator.authenticate(authorization, certificateOf(c.env.incoming.socket));
 }
 
 function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): StartError {

@@ -1,8 +1,15 @@
-import type { Method } from '../../auth/roles.js';
+import type { Method } from '../auth/roles.js';
 
 /** Requests that name their namespace elsewhere than in `namespace`; null: they concern none. */
 const ELSEWHERE: Partial<Record<Method, (request: never) => unknown>> = {
   'LeaseService/PreviewWriteSet': ({ request }: { request?: { namespace: string } }) => request?.namespace ?? '',
+  // Each message says so for itself.
+  'LeaseService/Session': () => null,
+  'FenceService/StreamFenceChecks': () => null,
+  // Its first message says so.
+  'FenceService/WatchFences': () => null,
+  // Its caller's route table says so.
+  'Authorization/Check': () => null,
   'ConflictMapService/ValidateConflictMap': () => null,
   'CredentialService/IntrospectCredential': () => null,
   'CredentialService/GetKeys': () => null,

@@ -1,3 +1,5 @@
+import type { WriteResult } from '../../domain/admission.js';
+import type { ReportOutcome } from '../../domain/decide/report-writes.js';
 import type { Access, Scope, Validation } from '../../domain/entry.js';
 import { invalidArgument, type Violation } from '../../domain/fault.js';
 import type { FenceReason } from '../../domain/fence.js';
@@ -58,6 +60,7 @@ export const SCOPE_TO_WIRE: Readonly<Record<Scope, types.Scope>> = {
 
 export const VALIDATION_TO_WIRE: Readonly<Record<Validation, types.Validation>> = {
   introspect: types.Validation.VALIDATION_INTROSPECT,
+  view: types.Validation.VALIDATION_VIEW,
   local: types.Validation.VALIDATION_LOCAL,
 };
 
@@ -110,6 +113,8 @@ export const REFUSAL_KIND_TO_WIRE: Readonly<Record<RefusalKind, types.RefusalKin
   too_short: types.RefusalKind.REFUSAL_KIND_TOO_SHORT,
   audience_not_allowed: types.RefusalKind.REFUSAL_KIND_AUDIENCE_NOT_ALLOWED,
   credentials_revoked: types.RefusalKind.REFUSAL_KIND_CREDENTIALS_REVOKED,
+  rehearsal_required: types.RefusalKind.REFUSAL_KIND_REHEARSAL_REQUIRED,
+  frozen: types.RefusalKind.REFUSAL_KIND_FROZEN,
 };
 
 export const FENCE_REASON_TO_WIRE: Readonly<Record<FenceReason, fence.FenceReason>> = {
@@ -173,6 +178,13 @@ export const RELEASE_OUTCOME_TO_WIRE: Readonly<Record<ReleaseOutcome['outcome'],
   nothing_held: lease.ReleaseOutcome.RELEASE_OUTCOME_NOTHING_HELD,
 };
 
+export const REPORT_OUTCOME_TO_WIRE: Readonly<Record<ReportOutcome, fence.ReportOutcome>> = {
+  closed: fence.ReportOutcome.REPORT_OUTCOME_CLOSED,
+  recorded: fence.ReportOutcome.REPORT_OUTCOME_RECORDED,
+  already_known: fence.ReportOutcome.REPORT_OUTCOME_ALREADY_KNOWN,
+  contradicts: fence.ReportOutcome.REPORT_OUTCOME_CONTRADICTS,
+};
+
 // ---------------------------------------------------------------------------------- from the wire
 
 /** A table from wire numbers to words; what is not in it is not accepted. */
@@ -182,6 +194,7 @@ function reversed<T extends string>(toWire: Readonly<Record<T, number>>): Readon
 
 const ACCESS_FROM_WIRE = reversed(ACCESS_TO_WIRE);
 const SCOPE_FROM_WIRE = new Map([...reversed(SCOPE_TO_WIRE), [types.Scope.SCOPE_UNSPECIFIED, 'exact' as const]]);
+const FREEZE_SCOPE_FROM_WIRE = new Map([...SCOPE_FROM_WIRE, [types.Scope.SCOPE_UNSPECIFIED, 'subtree' as const]]);
 const LEASE_STATE_FROM_WIRE = reversed(LEASE_STATE_TO_WIRE);
 const RUN_STATE_FROM_WIRE = reversed(RUN_STATE_TO_WIRE);
 const ON_LIVE_CONFLICT_FROM_WIRE: ReadonlyMap<number, OnLiveConflict> = new Map([
@@ -189,6 +202,15 @@ const ON_LIVE_CONFLICT_FROM_WIRE: ReadonlyMap<number, OnLiveConflict> = new Map(
   [map.OnLiveConflict.ON_LIVE_CONFLICT_REFUSE, 'refuse'],
   [map.OnLiveConflict.ON_LIVE_CONFLICT_REVOKE_NEWER, 'revoke_newer'],
   [map.OnLiveConflict.ON_LIVE_CONFLICT_KEEP_UNTIL_END, 'keep_until_end'],
+]);
+const WRITE_RESULT_FROM_WIRE: ReadonlyMap<number, WriteResult> = new Map([
+  [fence.WriteResult.WRITE_RESULT_SUCCEEDED, 'succeeded'],
+  [fence.WriteResult.WRITE_RESULT_FAILED, 'failed'],
+  [fence.WriteResult.WRITE_RESULT_UNKNOWN, 'unknown'],
+]);
+const SETTLED_FROM_WIRE: ReadonlyMap<number, boolean> = new Map([
+  [lease.SettledOutcome.SETTLED_OUTCOME_HAPPENED, true],
+  [lease.SettledOutcome.SETTLED_OUTCOME_DID_NOT_HAPPEN, false],
 ]);
 
 // The bounds that the well-known types state for themselves.
@@ -227,19 +249,24 @@ export class RequestReader {
   }
 
   /** Of the entry at this index; the field's name is put together only when it is wrong. */
-  access(value: types.Access, prefix: string, index: number): Access {
+  access(value: types.Access, field: string, index: number): Access {
     const access = ACCESS_FROM_WIRE.get(value);
     if (access !== undefined) return access;
-    this.#wrongWord(value, `${prefix}entries[${index}].access`, 'ACCESS_READ, ACCESS_STABLE_READ or ACCESS_WRITE');
+    this.#wrongWord(value, `${field}[${index}].access`, 'ACCESS_READ, ACCESS_STABLE_READ or ACCESS_WRITE');
     return 'read';
   }
 
-  /** Of the entry at this index. Unset is exact. */
-  scope(value: types.Scope, prefix: string, index: number): Scope {
+  /** Of the entry at this index of the list. Unset is exact. */
+  scope(value: types.Scope, field: string, index: number): Scope {
     const scope = SCOPE_FROM_WIRE.get(value);
     if (scope !== undefined) return scope;
-    this.#wrongWord(value, `${prefix}entries[${index}].scope`, 'SCOPE_EXACT or SCOPE_SUBTREE');
+    this.#wrongWord(value, `${field}[${index}].scope`, 'SCOPE_EXACT or SCOPE_SUBTREE');
     return 'exact';
+  }
+
+  /** Of a freeze: unset is the subtree. */
+  freezeScope(value: types.Scope, field: string): Scope {
+    return this.#word(FREEZE_SCOPE_FROM_WIRE, value, field, 'SCOPE_EXACT or SCOPE_SUBTREE') ?? 'subtree';
   }
 
   leaseStates(values: readonly types.LeaseState[], field: string): LeaseState[] {
@@ -257,6 +284,15 @@ export class RequestReader {
   /** Unset is refuse. */
   onLiveConflict(value: map.OnLiveConflict, field: string): OnLiveConflict {
     return this.#word(ON_LIVE_CONFLICT_FROM_WIRE, value, field, 'an OnLiveConflict') ?? 'refuse';
+  }
+
+  writeResult(value: fence.WriteResult, field: string): WriteResult {
+    return this.#word(WRITE_RESULT_FROM_WIRE, value, field, 'a WriteResult') ?? 'unknown';
+  }
+
+  /** Whether it happened. */
+  settled(value: lease.SettledOutcome, field: string): boolean {
+    return this.#word(SETTLED_FROM_WIRE, value, field, 'a SettledOutcome') ?? false;
   }
 
   /** Null when absent. What is finer than a microsecond is cut off, so that nothing lasts longer than asked for. */

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Principal } from '../../auth/principal.js';
 import { seesOtherRuns } from '../../auth/roles.js';
 import type { ExpandedEntry, RequestedEntry } from '../../domain/entry.js';
+import type { Freeze } from '../../domain/freeze.js';
 import { endsAt, type Lease } from '../../domain/lease.js';
 import type { Blocker, Refusal } from '../../domain/refusal.js';
 import type { Micros } from '../../domain/time.js';
@@ -22,6 +23,7 @@ import {
   toTimestamp,
   VALIDATION_TO_WIRE,
 } from './convert.js';
+import { MAX_OPEN_WRITES, toOpenWrites } from './open-writes.js';
 
 const NONE: ReadonlySet<string> = new Set();
 
@@ -41,7 +43,10 @@ export function toLease(lease: Lease, now: Micros): types.Lease {
     runId: lease.runId,
     state: LEASE_STATE_TO_WIRE[lease.state],
     generation: lease.generation,
-    entries: lease.entries.map((entry) => toLeaseEntry(entry, entry.token, entry.observedRefusal)),
+    entries: lease.entries.map((entry) => ({
+      ...toLeaseEntry(entry, entry.token, entry.observedRefusal),
+      suspended: entry.suspended,
+    })),
     grantedAt: toOptionalTimestamp(lease.grantedAt),
     expiresAt: toOptionalTimestamp(ends),
     expiresIn: ends === null ? undefined : toDuration(lease.state === 'active' ? Math.max(0, ends - now) : 0),
@@ -51,6 +56,7 @@ export function toLease(lease: Lease, now: Micros): types.Lease {
     purpose: lease.purpose,
     progressWindow: toOptionalDuration(lease.progressWindow),
     lockDelayUntil: toOptionalTimestamp(lease.lockDelay?.until ?? null),
+    delegatedFrom: lease.delegatedFrom,
   };
 }
 
@@ -65,6 +71,7 @@ export function toPreviewedLease(lease: Lease): types.Lease {
     endReason: types.EndReason.END_REASON_UNSPECIFIED,
     purpose: lease.purpose,
     progressWindow: toOptionalDuration(lease.progressWindow),
+    delegatedFrom: lease.delegatedFrom,
   };
 }
 
@@ -81,6 +88,7 @@ export function toLeaseEntry(entry: ExpandedEntry, token = 0, observedRefusal: s
     observedRefusal: observedRefusal ?? undefined,
     observedVersion: entry.observedVersion ?? undefined,
     validation: VALIDATION_TO_WIRE[entry.validation],
+    suspended: false,
   };
 }
 
@@ -94,8 +102,23 @@ function toWriteSetEntry(entry: RequestedEntry): types.WriteSetEntry {
   };
 }
 
-export function toRun(view: RunView): run.Run {
-  const { run } = view;
+/** Who ordered them, and why, is for those who may see other runs: free text is a way to inject instructions. */
+export function toFreezes(freezes: readonly Freeze[], viewer: Principal): types.Freeze[] {
+  const full = seesOtherRuns(viewer);
+  return freezes.map((freeze) => ({
+    pattern: freeze.pattern,
+    scope: SCOPE_TO_WIRE[freeze.scope],
+    denyChecks: freeze.deniesChecks,
+    frozenAt: toTimestamp(freeze.frozenAt),
+    until: toOptionalTimestamp(freeze.until),
+    frozenBy: full ? freeze.frozenBy : '',
+    reason: full ? freeze.reason : '',
+  }));
+}
+
+/** `most`: of what is unresolved. */
+export function toRun(view: RunView, viewer: Principal, most = MAX_OPEN_WRITES): run.Run {
+  const { run, openWrites } = view;
   return {
     runId: run.runId,
     state: RUN_STATE_TO_WIRE[run.state],
@@ -110,13 +133,14 @@ export function toRun(view: RunView): run.Run {
     createdAt: toTimestamp(run.createdAt),
     endedAt: toOptionalTimestamp(run.endedAt),
     stateReason: run.stateReason,
-    // Tracked actions are not built yet; without them no write is open.
-    openWrites: [],
+    openWrites: toOpenWrites(openWrites, viewer, run.principal, most),
     liveLeases: view.liveLeases,
     waitingRequests: view.waitingRequests,
     mayWrite: view.mayWrite,
     parentRunId: run.parentRunId,
     maxTtl: toOptionalDuration(run.maxTtl),
+    openWriteCount: openWrites.length,
+    endsAs: run.endsAs === null ? 0 : RUN_STATE_TO_WIRE[run.endsAs],
   };
 }
 
@@ -142,6 +166,7 @@ export class RefusalViews {
       resolution: { ...refusal.resolution },
       resource: refusal.resource,
       cycle: full ? refusal.cycle.slice() : refusal.cycle.map(this.#name),
+      freezes: toFreezes(refusal.freezes, viewer),
     };
   }
 
@@ -153,6 +178,7 @@ export class RefusalViews {
       callAgainWithin: toDuration(place.callAgainWithin),
       waitsUntil: toTimestamp(place.waitsUntil),
       earliestAfter: toOptionalDuration(place.refusal.retryAfter),
+      freezes: toFreezes(place.refusal.freezes, viewer),
     };
   }
 
@@ -177,6 +203,7 @@ export class RefusalViews {
       leaseId: full ? blocker.leaseId : '',
       purpose: full ? blocker.purpose : '',
       lockDelayUntil: toOptionalTimestamp(blocker.lockDelayUntil),
+      inDoubtSince: toOptionalTimestamp(blocker.inDoubtSince),
     };
   }
 }

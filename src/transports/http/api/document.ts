@@ -1,0 +1,210 @@
+import { OpenAPIHono, z } from '@hono/zod-openapi';
+import { rolesForRoute } from '../../../auth/roles.js';
+import type { ApiRoute } from './api-route.js';
+import { ANSWERED, type OwnRoute, ownRoutes } from './own-routes.js';
+import { type RpcRoute, rpcRoutes } from './routes.js';
+import { type Shapes, said } from './shapes.js';
+
+/** The API as an OpenAPI document, made of the same schemas that requests are read by. */
+
+/** Of the API: a change that breaks callers makes another path. */
+const VERSION = '1.0.0';
+
+const TAGS = [
+  [
+    'conflict-map',
+    'Conflict map',
+    'Which resources there are, what touches what, and which writes exclude each other.',
+  ],
+  ['leases', 'Leases', 'Who may write what, who waits, and who stands in the way.'],
+  ['freezes', 'Freezes', 'No grants under a pattern until it is thawed.'],
+  ['in-doubt', 'In doubt', 'Tracked writes whose outcome nobody knows.'],
+  ['runs', 'Runs', 'Agent runs and their contracts.'],
+  ['fence', 'Fence checks', 'What target services ask before they accept a write, and tell afterwards.'],
+  ['log', 'Log', 'All that happened, in order, tamper-evident.'],
+  ['keys', 'Keys and credentials', 'Signing keys, and the short-lived credentials that they sign.'],
+  ['namespaces', 'Namespaces', 'Conflict domains: the unit of isolation and of ordering.'],
+] as const;
+
+type Tag = (typeof TAGS)[number][0];
+
+const TAG_OF: Readonly<Record<string, Tag>> = {
+  'conflict-map': 'conflict-map',
+  resources: 'conflict-map',
+  rehearsals: 'conflict-map',
+  leases: 'leases',
+  blockers: 'leases',
+  freezes: 'freezes',
+  'in-doubt': 'in-doubt',
+  runs: 'runs',
+  fence: 'fence',
+  events: 'log',
+  checkpoint: 'log',
+  keys: 'keys',
+  credentials: 'keys',
+  namespaces: 'namespaces',
+  principal: 'namespaces',
+  waiters: 'leases',
+};
+
+const DESCRIPTION = `The coordinator over HTTP. Bodies are the proto3 JSON of the contract's messages: names in lowerCamelCase, times in RFC 3339, lengths of time in seconds such as "12.5s", 64-bit numbers as decimal strings, enums by their names. Members that are not known are errors. A caller says who it is by a bearer token or a client certificate; the namespace is the query parameter \`namespace\`, "default" when absent. Expected outcomes, a refusal among them, are answers with status 200; everything else is a problem (RFC 9457) whose \`reason\` is a stable code.`;
+
+const Problem = z
+  .object({
+    type: z.string().openapi({ description: 'Always about:blank.' }),
+    title: z.string().openapi({ description: 'The status in words.' }),
+    status: z.int().openapi({ description: 'The status.' }),
+    detail: z.string().openapi({ description: 'What happened, and what to do.' }),
+    reason: z.string().openapi({ description: 'A stable code, as over gRPC.' }),
+    violations: z
+      .array(
+        z.object({
+          field: z.string().openapi({ description: 'The member, parameter or header that is wrong.' }),
+          description: z.string().openapi({ description: 'What is wrong, and what would be accepted.' }),
+        }),
+      )
+      .optional()
+      .openapi({ description: 'All that is wrong with the request.' }),
+    metadata: z.record(z.string(), z.string()).optional().openapi({ description: 'Facts that a program can act on.' }),
+    currentVersion: z.string().optional().openapi({ description: 'Of 412 and 428: the version that there is.' }),
+  })
+  .openapi('Problem', { description: 'Why a request was not answered (RFC 9457).' });
+
+const PROBLEMS: Readonly<Record<number, string>> = {
+  400: 'The request is wrong; `violations` name what.',
+  401: 'Nobody knows who calls.',
+  403: 'The caller may not do this, or not there.',
+  404: 'There is no such thing.',
+  409: 'It cannot be done as things are.',
+  413: 'The body is too large.',
+  429: 'Too much, or too often; `retry-after` says when to try again.',
+  500: "The coordinator's own trouble; its log has the cause under the request id.",
+  503: 'It cannot be decided now; try again, with the same key where there is one.',
+};
+
+const CONDITIONS: Readonly<Record<number, string>> = {
+  412: 'Somebody changed it since it was read; nothing was changed.',
+  428: '`If-Match` is missing.',
+};
+
+type OpenApiDocument = ReturnType<OpenAPIHono['getOpenAPI31Document']>;
+
+/** All routes of the API: those of RPCs, and those that gRPC has nothing like. */
+export interface ApiRoutes {
+  readonly rpc: readonly RpcRoute[];
+  readonly others: readonly (ApiRoute & { readonly route: OwnRoute })[];
+  readonly shapes: Shapes;
+}
+
+export function apiRoutes(): ApiRoutes {
+  const { routes, shapes } = rpcRoutes(ANSWERED);
+  return { rpc: routes, others: ownRoutes(shapes), shapes };
+}
+
+export function openApiDocument(): OpenApiDocument {
+  const app = new OpenAPIHono();
+  const registry = app.openAPIRegistry;
+  const { rpc, others, shapes } = apiRoutes();
+  registry.register('Problem', Problem);
+  for (const [name, schema] of shapes.named) registry.register(name, schema);
+  for (const [name, scheme] of SECURITY) registry.registerComponent('securitySchemes', name, scheme);
+  for (const [status, description] of Object.entries({ ...PROBLEMS, ...CONDITIONS }))
+    registry.registerComponent('responses', nameOfProblem(status), {
+      description,
+      content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
+    });
+  for (const route of [...rpc, ...others]) registry.registerPath(pathOf(route));
+  const document = app.getOpenAPI31Document({
+    openapi: '3.1.0',
+    info: {
+      title: 'Writ',
+      version: VERSION,
+      description: DESCRIPTION,
+      license: { name: 'Apache-2.0', url: 'https://www.apache.org/licenses/LICENSE-2.0' },
+    },
+    servers: [{ url: '/', description: 'The coordinator that serves this document.' }],
+    tags: TAGS.map(([name, title, description]) => ({ name, description: `${title}. ${description}` })),
+  });
+  return withPlainReferences(document) as OpenApiDocument;
+}
+
+/** A description stands beside a reference (OpenAPI 3.1), rather than around it. */
+function withPlainReferences(part: unknown): unknown {
+  if (Array.isArray(part)) return part.map(withPlainReferences);
+  if (typeof part !== 'object' || part === null) return part;
+  const { allOf, ...rest } = part as { readonly allOf?: readonly object[] };
+  const plain = allOf === undefined ? part : Object.assign({}, ...allOf, rest);
+  return Object.fromEntries(Object.entries(plain).map(([key, value]) => [key, withPlainReferences(value)]));
+}
+
+let text: string | undefined;
+
+/** As it is served; made when first asked for. */
+export function openApiText(): string {
+  text ??= JSON.stringify(openApiDocument());
+  return text;
+}
+
+const SECURITY = [
+  [
+    'token',
+    { type: 'http', scheme: 'bearer', description: 'A token of the principals file, or of a configured issuer.' },
+  ],
+  [
+    'certificate',
+    { type: 'mutualTLS', description: 'A client certificate of an authority that the coordinator trusts.' },
+  ],
+] as const;
+
+function pathOf(route: ApiRoute) {
+  const [method = '', path = ''] = route.route.split(' ');
+  const roles = (rolesForRoute(route.route) ?? []).join(', ');
+  const comment = said(route.comment);
+  const parametersIn = (place: 'path' | 'query' | 'header'): z.ZodObject =>
+    z.object(
+      Object.fromEntries(
+        route.parameters.filter((one) => one.place === place).map(({ name, schema }) => [name, schema]),
+      ),
+    );
+  const headers = route.needsVersion ? parametersIn('header').extend({ 'If-Match': IF_MATCH }) : parametersIn('header');
+  return {
+    method: method.toLowerCase() as 'get',
+    path,
+    operationId: route.operationId,
+    tags: [TAG_OF[path.split('/')[2] ?? ''] ?? 'leases'],
+    summary: comment.split(/(?<=[.:;]) /)[0]?.replace(/[.:;]$/, '') ?? '',
+    description: comment,
+    'x-writ-roles': roles,
+    security: [{ token: [] }, { certificate: [] }],
+    request: {
+      params: parametersIn('path'),
+      query: parametersIn('query'),
+      headers,
+      ...(route.body === null
+        ? {}
+        : { body: { required: true, content: { 'application/json': { schema: route.body } } } }),
+    },
+    responses: {
+      200: {
+        description: 'The answer.',
+        content: { [route.answer.type]: { schema: route.answer.schema } },
+        ...(route.answer.hasTag === true ? { headers: z.object({ ETag: z.string() }) } : {}),
+      },
+      ...problems({ ...PROBLEMS, ...(route.needsVersion ? CONDITIONS : {}) }),
+    },
+  };
+}
+
+const IF_MATCH = z.string().openapi({
+  description: 'The version that the change is made against, as the ETag of GET has it; "0" before the first.',
+  example: '"7"',
+});
+
+const nameOfProblem = (status: string): string => `Problem${status}`;
+
+function problems(told: Readonly<Record<number, string>>) {
+  const statuses = Object.keys(told);
+  return Object.fromEntries(
+    statuses.map((status) => [status, { $ref: `#/components/responses/${nameOfProblem(status)}` }]),
+  );
+}

@@ -1,0 +1,17 @@
+import type { HttpBindings } from '@hono/node-server';
+import type { Context } from 'hono';
+import type { Principal } from '../../auth/principal.js';
+import type { Route } from '../../auth/roles.js';
+import type { Remarks } from './request-log.js';
+
+export type RouteContext = Context<{ Bindings: HttpBindings }>;
+
+/**
+ * Serves a route. Who calls is known, may call it somewhere and has not called too often by the time that `answer` is
+ * asked; what it throws is told by `told`, null: not at all, as it is the coordinator's trouble.
+ */
+export type AddRoute = (
+  route: Route,
+  answer: (c: RouteContext, caller: Principal, remarks: Remarks) => Response | Promise<Response>,
+  told?: (c: RouteContext, error: unknown) => Response | null,
+) => void;
