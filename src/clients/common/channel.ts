@@ -1,16 +1,20 @@
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import {
   type ChannelCredentials,
   Client,
+  type ClientDuplexStream,
   type ClientReadableStream,
   credentials,
   type CallOptions as GrpcCallOptions,
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js';
-import pRetry from 'p-retry';
+import { backoffMs } from './backoff.js';
+import { Endpoints } from './endpoints.js';
 import { WritError } from './errors.js';
 import { hostOf, type TlsOptions, tlsCredentials } from './tls.js';
+import { UnheldCredentials } from './unheld.js';
 
 /** How one call is made. */
 export interface CallOptions {
@@ -23,6 +27,8 @@ export interface CallOptions {
   readonly tracestate?: string;
   /** Cancels the call. What was sent may still happen. */
   readonly signal?: AbortSignal;
+  /** Not repeated by itself after UNAVAILABLE: the caller does that at its own pace. */
+  readonly once?: boolean;
 }
 
 /** A method as the generated code describes it. */
@@ -48,13 +54,34 @@ export interface Channel {
     timeoutMs?: number,
   ): Promise<S>;
   serverStream<Q, S>(method: Method<Q, S>, request: Q, options: CallOptions | undefined): AsyncIterable<S>;
+  /** A stream in both directions with one replica. */
+  duplex<Q, S>(method: Method<Q, S>, options: CallOptions | undefined): Promise<Duplex<Q, S>>;
+  /** The same on a connection of its own, which keeps no process alive once something was heard on it. */
+  background<Q, S>(method: Method<Q, S>, options: CallOptions | undefined): Promise<Duplex<Q, S>>;
   close(): void;
 }
 
+/** A stream in both directions. */
+export interface Duplex<Q, S> {
+  send(request: Q): void;
+  /** What comes, no faster than it is read; ends, or fails with a WritError. To be read once. */
+  readonly received: AsyncIterable<S>;
+  /** Nothing more is sent; what was sent is still answered, and the next one goes to another replica, where there is one. */
+  finish(): void;
+  /** Ends it; the next one goes to another replica, where there is one. Idempotent. */
+  leave(): void;
+  /** Ends it. Idempotent. */
+  cancel(): void;
+}
+
+/** A bearer token, or where to get it, for tokens that are renewed: asked before every call, so it should remember. */
+export type TokenSource = string | (() => string | Promise<string>);
+
 export interface ChannelOptions {
-  readonly endpoint: string;
+  /** Equal replicas; one is called at a time. */
+  readonly endpoints: readonly string[];
   /** Absent: the client certificate says who calls. */
-  readonly token?: string | undefined;
+  readonly token?: TokenSource | undefined;
   readonly tls?: TlsOptions | undefined;
   /** `beyond-loopback`: the token may travel in the clear to other machines. */
   readonly allowInsecure?: 'beyond-loopback' | undefined;
@@ -64,15 +91,118 @@ export interface ChannelOptions {
 
 /** Short enough that a restart of the coordinator costs no lease (F6), and bounded, so that nothing storms (F5). */
 const RETRIES = 6;
-const FIRST_DELAY_MS = 50;
-const MAX_DELAY_MS = 2_000;
+const RETRY = { firstMs: 100, mostMs: 2_000 };
+/** grpc-js ends a late call by itself, by the wall clock; this much later it is ended whatever that clock does (F12). */
+const LATE_MS = 100;
 const MAX_MESSAGE_BYTES = 64 << 20;
 
-/** One HTTP/2 connection for all services, and what every call has in common. */
+/** An HTTP/2 connection to each replica that was called, for all services, and what every call has in common. */
 export function openChannel(options: ChannelOptions): Channel {
-  const { endpoint, token, timeoutMs, traceparent } = options;
-  const [address, channelCredentials] = transportOf(options);
-  const client = new Client(address, channelCredentials, {
+  const { token, timeoutMs, traceparent } = options;
+  // All are looked at now, so that a wrong one does not wait to be noticed until the others are down.
+  if (token === undefined && options.tls?.certFile === undefined)
+    throw new WritError('INVALID_ARGUMENT', 'give a token, or a client certificate with its key, or both');
+  if (typeof token === 'string') wellFormed(token);
+  for (const endpoint of options.endpoints) transportOf(endpoint, options);
+  const replicas = new Endpoints(options.endpoints, (endpoint) => openClient(endpoint, options));
+  const unheld = new Map<string, { readonly connection: Client; readonly letGo: () => void }>();
+  const openUnheld = (endpoint: string) => {
+    const channelCredentials = new UnheldCredentials(transportOf(endpoint, options).credentials);
+    const opened = {
+      connection: openClient(endpoint, options, channelCredentials),
+      letGo: () => channelCredentials.letGo(),
+    };
+    unheld.set(endpoint, opened);
+    return opened;
+  };
+  const metadataOf = (requestId: string, options: CallOptions) =>
+    metadataFor(token, requestId, traceparent === undefined ? options : { traceparent, ...options });
+  const talk = async <Q, S>(
+    endpoint: string,
+    connection: Client,
+    { path, requestSerialize, responseDeserialize }: Method<Q, S>,
+    options: CallOptions,
+    heard: () => void = () => undefined,
+  ): Promise<Duplex<Q, S>> => {
+    const requestId = options.requestId ?? randomUUID();
+    const metadata = await metadataOf(requestId, options);
+    const stream = connection.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
+    // Whoever reads hears of it; a stream that is only written to must not end the process.
+    stream.on('error', () => undefined).once('metadata', heard);
+    const moveOn = (error: unknown): never => {
+      if (error instanceof WritError && isOutOfReach(error)) replicas.moveOnFrom(endpoint);
+      throw error;
+    };
+    return {
+      send: (request) => void stream.write(request),
+      received: failing(reading(stream, requestId, endpoint, options.signal), moveOn),
+      finish() {
+        replicas.moveOnFrom(endpoint);
+        stream.end();
+      },
+      leave() {
+        replicas.moveOnFrom(endpoint);
+        stream.cancel();
+      },
+      cancel: () => stream.cancel(),
+    };
+  };
+  return {
+    unary(method, repeat, request, options = {}, ownTimeoutMs = timeoutMs) {
+      const requestId = options.requestId ?? randomUUID();
+      const totalMs = options.timeoutMs ?? ownTimeoutMs;
+      const deadline = performance.now() + totalMs;
+      const attempt = async () => {
+        const { endpoint, connection } = replicas.current;
+        try {
+          const metadata = await metadataOf(requestId, options);
+          return await callOnce(connection, method, request, metadata, deadline, options.signal);
+        } catch (error) {
+          // Whoever gave up gets the reason back that they gave.
+          if (options.signal?.aborted === true) throw options.signal.reason;
+          const failure = WritError.from(error, requestId, endpoint);
+          if (isOutOfReach(failure)) replicas.moveOnFrom(endpoint);
+          throw failure;
+        }
+      };
+      const isOnce = repeat === 'once' || options.once === true;
+      return isOnce ? attempt() : repeatWhileUnavailable(attempt, deadline, options.signal);
+    },
+    async *serverStream(method, request, options = {}) {
+      const requestId = options.requestId ?? randomUUID();
+      const callOptions: Partial<GrpcCallOptions> =
+        options.timeoutMs === undefined ? {} : { deadline: inMs(options.timeoutMs) };
+      const { endpoint, connection } = replicas.current;
+      const metadata = await metadataOf(requestId, options);
+      const stream = connection.makeServerStreamRequest(
+        method.path,
+        method.requestSerialize,
+        method.responseDeserialize,
+        request,
+        metadata,
+        callOptions,
+      );
+      yield* reading(stream, requestId, endpoint, options.signal);
+    },
+    async duplex(method, options = {}) {
+      const { endpoint, connection } = replicas.current;
+      return talk(endpoint, connection, method, options);
+    },
+    async background(method, options = {}) {
+      const { endpoint } = replicas.current;
+      const { connection, letGo } = unheld.get(endpoint) ?? openUnheld(endpoint);
+      return talk(endpoint, connection, method, options, letGo);
+    },
+    close() {
+      for (const connection of replicas.opened()) connection.close();
+      for (const { connection } of unheld.values()) connection.close();
+    },
+  };
+}
+
+function openClient(endpoint: string, options: ChannelOptions, own?: ChannelCredentials): Client {
+  const { address, credentials: channelCredentials } = transportOf(endpoint, options);
+  return new Client(address, own ?? channelCredentials, {
     // The default of 2 minutes at most would outlast most leases.
     'grpc.initial_reconnect_backoff_ms': 100,
     'grpc.min_reconnect_backoff_ms': 100,
@@ -83,57 +213,34 @@ export function openChannel(options: ChannelOptions): Channel {
     'grpc.max_receive_message_length': MAX_MESSAGE_BYTES,
     'grpc.service_config_disable_resolution': 1,
   });
-  const metadataOf = (requestId: string, options: CallOptions) =>
-    metadataFor(token, requestId, traceparent === undefined ? options : { traceparent, ...options });
-  return {
-    unary(method, repeat, request, options = {}, ownTimeoutMs = timeoutMs) {
-      const requestId = options.requestId ?? randomUUID();
-      const totalMs = options.timeoutMs ?? ownTimeoutMs;
-      const deadline = performance.now() + totalMs;
-      const attempt = async () => {
-        try {
-          return await callOnce(client, method, request, metadataOf(requestId, options), deadline, options.signal);
-        } catch (error) {
-          // Whoever gave up gets the reason back that they gave.
-          throw options.signal?.aborted === true ? options.signal.reason : WritError.from(error, requestId, endpoint);
-        }
-      };
-      return repeat === 'once' ? attempt() : repeatWhileUnavailable(attempt, totalMs, options.signal);
-    },
-    async *serverStream(method, request, options = {}) {
-      const requestId = options.requestId ?? randomUUID();
-      const callOptions: Partial<GrpcCallOptions> =
-        options.timeoutMs === undefined ? {} : { deadline: inMs(options.timeoutMs) };
-      const metadata = metadataOf(requestId, options);
-      const stream = client.makeServerStreamRequest(
-        method.path,
-        method.requestSerialize,
-        method.responseDeserialize,
-        request,
-        metadata,
-        callOptions,
-      );
-      yield* reading(stream, requestId, endpoint, options.signal);
-    },
-    close: () => client.close(),
-  };
+}
+
+/** Another replica may do better: it does not answer, or says itself that it cannot. */
+function isOutOfReach({ code }: WritError): boolean {
+  return code === 'UNAVAILABLE' || code === 'DEADLINE_EXCEEDED';
+}
+
+export interface Transport {
+  readonly address: string;
+  readonly credentials: ChannelCredentials;
 }
 
 /** Where to connect and how; refuses what would send a token in the clear to other machines. */
-function transportOf({ endpoint, token, tls, allowInsecure }: ChannelOptions): [string, ChannelCredentials] {
+export function transportOf(
+  endpoint: string,
+  { tls, allowInsecure }: Pick<ChannelOptions, 'tls' | 'allowInsecure'>,
+): Transport {
   const { address, secure } = parseEndpoint(endpoint);
-  if (token === undefined && tls?.certFile === undefined)
-    throw new WritError('INVALID_ARGUMENT', 'give a token, or a client certificate with its key, or both');
   if (tls !== undefined && /^http:/.test(endpoint))
     throw new WritError('INVALID_ARGUMENT', `${endpoint} is plain text; with TLS files it must be https://`);
-  if (secure || tls !== undefined) return [address, tlsCredentials(address, tls ?? {})];
+  if (secure || tls !== undefined) return { address, credentials: tlsCredentials(address, tls ?? {}) };
   if (allowInsecure !== 'beyond-loopback' && !isLoopback(hostOf(address)))
     throw new WritError(
       'INVALID_ARGUMENT',
       `${address} is another machine, and the token would travel there unencrypted. Use https://${address}, or allow ` +
         'it with `allowInsecure: "beyond-loopback"` (WRIT_ALLOW_INSECURE) where the network protects it.',
     );
-  return [address, credentials.createInsecure()];
+  return { address, credentials: credentials.createInsecure() };
 }
 
 function isLoopback(host: string): boolean {
@@ -142,29 +249,24 @@ function isLoopback(host: string): boolean {
 
 async function repeatWhileUnavailable<S>(
   attempt: () => Promise<S>,
-  totalMs: number,
+  deadline: number,
   signal: AbortSignal | undefined,
 ): Promise<S> {
   let unavailable: WritError | undefined;
-  try {
-    return await pRetry(attempt, {
-      retries: RETRIES,
-      minTimeout: FIRST_DELAY_MS,
-      maxTimeout: MAX_DELAY_MS,
-      maxRetryTime: totalMs,
-      randomize: true,
-      shouldRetry: ({ error }) => {
-        if (!(error instanceof WritError) || error.code !== 'UNAVAILABLE') return false;
-        unavailable = error;
-        return true;
-      },
-      ...(signal === undefined ? {} : { signal }),
-    });
-  } catch (error) {
-    if (signal?.aborted === true) throw signal.reason;
-    // That the time was up says less than why it was used up.
-    const timeIsUp = error instanceof WritError && error.code === 'DEADLINE_EXCEEDED';
-    throw timeIsUp ? (unavailable ?? error) : error;
+  for (let failures = 1; ; failures += 1) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!(error instanceof WritError)) throw error;
+      // That the time was up says less than why it was used up.
+      if (error.code === 'DEADLINE_EXCEEDED') throw unavailable ?? error;
+      if (error.code !== 'UNAVAILABLE' || failures > RETRIES) throw error;
+      unavailable = error;
+      const wait = backoffMs(failures, RETRY);
+      if (performance.now() + wait >= deadline) throw error;
+      await pause(wait, undefined, signal === undefined ? {} : { signal }).catch(() => undefined);
+      signal?.throwIfAborted();
+    }
   }
 }
 
@@ -184,9 +286,20 @@ export function parseEndpoint(endpoint: string): { readonly address: string; rea
   return { address, secure: scheme === 'https' || scheme === 'grpcs' };
 }
 
-function metadataFor(token: string | undefined, requestId: string, { traceparent, tracestate }: CallOptions): Metadata {
+/** grpc-js refuses it too, and says it back in its error. */
+function wellFormed(token: string): string {
+  if (/^[\x21-\x7e]+$/.test(token)) return token;
+  throw new WritError('INVALID_ARGUMENT', 'the token is none: it holds a space, a line break or a letter beyond ASCII');
+}
+
+async function metadataFor(
+  token: TokenSource | undefined,
+  requestId: string,
+  { traceparent, tracestate }: CallOptions,
+): Promise<Metadata> {
   const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
+  if (token !== undefined)
+    metadata.set('authorization', `Bearer ${wellFormed(typeof token === 'string' ? token : await token())}`);
   metadata.set('x-request-id', requestId);
   if (traceparent !== undefined) metadata.set('traceparent', traceparent);
   if (tracestate !== undefined) metadata.set('tracestate', tracestate);
@@ -207,8 +320,10 @@ function callOnce<Q, S>(
       return;
     }
     // The rest of the time is reckoned on the monotonic clock; grpc-js only takes a moment of the wall clock.
-    const callOptions = { deadline: inMs(deadline - performance.now()) };
+    const leftMs = Math.max(0, deadline - performance.now());
+    const callOptions = { deadline: inMs(leftMs) };
     const cancel = () => call.cancel();
+    let isLate = false;
     const call = client.makeUnaryRequest(
       method.path,
       method.requestSerialize,
@@ -218,16 +333,22 @@ function callOnce<Q, S>(
       callOptions,
       (error: ServiceError | null, response?: S) => {
         signal?.removeEventListener('abort', cancel);
-        if (error !== null) reject(signal?.aborted === true ? signal.reason : error);
-        else resolve(response as S);
+        clearTimeout(late);
+        if (error === null) resolve(response as S);
+        else if (isLate) reject(new WritError('DEADLINE_EXCEEDED', `no answer within ${Math.round(leftMs)} ms`));
+        else reject(error);
       },
     );
+    const late = setTimeout(() => {
+      isLate = true;
+      cancel();
+    }, leftMs + LATE_MS);
     signal?.addEventListener('abort', cancel, { once: true });
   });
 }
 
 async function* reading<S>(
-  stream: ClientReadableStream<S>,
+  stream: ClientReadableStream<S> | ClientDuplexStream<never, S>,
   requestId: string,
   endpoint: string,
   signal: AbortSignal | undefined,
@@ -245,6 +366,14 @@ async function* reading<S>(
     // A reader that stops early has seen enough; what grpc-js says to the cancelling is of no interest.
     stream.on('error', () => undefined);
     stream.cancel();
+  }
+}
+
+async function* failing<S>(parts: AsyncIterable<S>, failed: (error: unknown) => never): AsyncGenerator<S> {
+  try {
+    yield* parts;
+  } catch (error) {
+    failed(error);
   }
 }
 

@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import {
   AuditServiceService,
+  CutLogRequest,
+  type CutLogResponse,
+  EraseTextsRequest,
+  type EraseTextsResponse,
   ExportEventsRequest,
   type ExportEventsResponse,
   GetCheckpointRequest,
@@ -10,18 +14,32 @@ import {
 } from '../../gen/writ/v1/audit_service.js';
 import * as maps from '../../gen/writ/v1/conflict_map_service.js';
 import * as credentials from '../../gen/writ/v1/credential_service.js';
-import { CheckFenceRequest, type CheckFenceResponse, FenceServiceService } from '../../gen/writ/v1/fence_service.js';
+import * as fences from '../../gen/writ/v1/fence_service.js';
 import * as leases from '../../gen/writ/v1/lease_service.js';
 import * as namespaces from '../../gen/writ/v1/namespace_service.js';
 import * as runs from '../../gen/writ/v1/run_service.js';
-import { type CallOptions, type Channel, type Method, openChannel, type Repeat } from './channel.js';
+import {
+  type CallOptions,
+  type Channel,
+  type Duplex,
+  type Method,
+  openChannel,
+  type Repeat,
+  type TokenSource,
+} from './channel.js';
 import type { TlsOptions } from './tls.js';
 
 export interface ConnectOptions {
-  /** `host:port`, or `https://host:port` for TLS. */
-  readonly endpoint: string;
-  /** The bearer token of the principal; may be left out where the client certificate says who calls. */
-  readonly token?: string;
+  /**
+   * `host:port`, or `https://host:port` for TLS. Or several, 1 to 16 equal replicas: one of them by chance is called, and
+   * another when it is out of reach.
+   */
+  readonly endpoint: string | readonly string[];
+  /**
+   * The bearer token of the principal; may be left out where the client certificate says who calls. A function is asked
+   * before every call, for tokens that are renewed.
+   */
+  readonly token?: TokenSource;
   /** Files for TLS, read anew for every connection; with them `host:port` is TLS too. */
   readonly tls?: TlsOptions;
   /** `beyond-loopback`: the token may travel unencrypted to other machines, where the network protects it. */
@@ -55,17 +73,36 @@ export interface WritClient {
   readonly lease: {
     /** Blocks up to 20 s with `wait`, then answers `waiting`: call again with the same key. */
     readonly acquireWriteSet: Call<typeof leases.AcquireWriteSetRequest, leases.AcquireWriteSetResponse>;
+    readonly amendWriteSet: Call<typeof leases.AmendWriteSetRequest, leases.AmendWriteSetResponse>;
     readonly renewLeases: Call<typeof leases.RenewLeasesRequest, leases.RenewLeasesResponse>;
     readonly releaseLease: Call<typeof leases.ReleaseLeaseRequest, leases.ReleaseLeaseResponse>;
     readonly revokeLease: Call<typeof leases.RevokeLeaseRequest, leases.RevokeLeaseResponse>;
+    readonly takeOver: Call<typeof leases.TakeOverRequest, leases.TakeOverResponse>;
     readonly getLease: Call<typeof leases.GetLeaseRequest, leases.GetLeaseResponse>;
     readonly listLeases: Call<typeof leases.ListLeasesRequest, leases.ListLeasesResponse>;
     readonly previewWriteSet: Call<typeof leases.PreviewWriteSetRequest, leases.PreviewWriteSetResponse>;
     readonly findBlockers: Call<typeof leases.FindBlockersRequest, leases.FindBlockersResponse>;
+    readonly listInDoubt: Call<typeof leases.ListInDoubtRequest, leases.ListInDoubtResponse>;
+    readonly settleInDoubt: Call<typeof leases.SettleInDoubtRequest, leases.SettleInDoubtResponse>;
+    readonly freeze: Call<typeof leases.FreezeRequest, leases.FreezeResponse>;
+    readonly thaw: Call<typeof leases.ThawRequest, leases.ThawResponse>;
+    readonly listFreezes: Call<typeof leases.ListFreezesRequest, leases.ListFreezesResponse>;
+    /** The runner kit holds one. Keeps no process alive; not opened again by itself. */
+    readonly session: (options?: CallOptions) => Promise<Duplex<leases.SessionRequest, leases.SessionResponse>>;
   };
   readonly fence: {
     /** Throws when it cannot be asked; `checkFence` of the target kit turns that into a denial. */
-    readonly checkFence: Call<typeof CheckFenceRequest, CheckFenceResponse>;
+    readonly checkFence: Call<typeof fences.CheckFenceRequest, fences.CheckFenceResponse>;
+    readonly reportWrite: Call<typeof fences.ReportWriteRequest, fences.ReportWriteResponse>;
+    readonly reportOverride: Call<typeof fences.ReportOverrideRequest, fences.ReportOverrideResponse>;
+    /** The target kit holds one. Keeps no process alive; not opened again by itself. */
+    readonly streamFenceChecks: (
+      options?: CallOptions,
+    ) => Promise<Duplex<fences.StreamFenceChecksRequest, fences.StreamFenceChecksResponse>>;
+    /** Opened by its first message; `createFenceView` of the target kit holds one. Not opened again by itself. */
+    readonly watchFences: (
+      options?: CallOptions,
+    ) => Promise<Duplex<fences.WatchFencesRequest, fences.WatchFencesResponse>>;
   };
   readonly credential: {
     readonly issueCredential: Call<typeof credentials.IssueCredentialRequest, credentials.IssueCredentialResponse>;
@@ -95,6 +132,9 @@ export interface WritClient {
       typeof maps.ListUnmatchedResourcesRequest,
       maps.ListUnmatchedResourcesResponse
     >;
+    readonly beginRehearsal: Call<typeof maps.BeginRehearsalRequest, maps.BeginRehearsalResponse>;
+    readonly recordRehearsal: Call<typeof maps.RecordRehearsalRequest, maps.RecordRehearsalResponse>;
+    readonly listRehearsals: Call<typeof maps.ListRehearsalsRequest, maps.ListRehearsalsResponse>;
   };
   readonly run: {
     readonly createRun: Call<typeof runs.CreateRunRequest, runs.CreateRunResponse>;
@@ -112,6 +152,8 @@ export interface WritClient {
       options?: CallOptions,
     ) => AsyncIterable<ExportEventsResponse>;
     readonly getCheckpoint: Call<typeof GetCheckpointRequest, GetCheckpointResponse>;
+    readonly cutLog: Call<typeof CutLogRequest, CutLogResponse>;
+    readonly eraseTexts: Call<typeof EraseTextsRequest, EraseTextsResponse>;
   };
   readonly namespaces: {
     readonly createNamespace: Call<typeof namespaces.CreateNamespaceRequest, namespaces.CreateNamespaceResponse>;
@@ -137,7 +179,8 @@ const ACQUIRE_TIMEOUT_MS = 25_000;
 export function connectWrit(options: ConnectOptions): WritClient {
   const timeoutMs = options.timeoutMs ?? DEFAULT_TIMEOUT_MS;
   const { endpoint, token, tls, allowInsecure, traceparent } = options;
-  const channel = openChannel({ endpoint, token, tls, allowInsecure, timeoutMs, traceparent });
+  const endpoints = typeof endpoint === 'string' ? [endpoint] : endpoint;
+  const channel = openChannel({ endpoints, token, tls, allowInsecure, timeoutMs, traceparent });
   const namespace = options.namespace ?? '';
   const make =
     <P, Q extends object>(message: Message<P, Q>) =>
@@ -146,8 +189,8 @@ export function connectWrit(options: ConnectOptions): WritClient {
   const call = caller(channel, make);
   return {
     namespace,
-    lease: leaseCalls(call),
-    fence: { checkFence: call(FenceServiceService.checkFence, CheckFenceRequest, 'repeatable') },
+    lease: leaseCalls(call, channel),
+    fence: fenceCalls(call, channel),
     credential: credentialCalls(call),
     conflictMap: mapCalls(call),
     run: runCalls(call),
@@ -156,6 +199,8 @@ export function connectWrit(options: ConnectOptions): WritClient {
       exportEvents: (request, callOptions) =>
         channel.serverStream(AuditServiceService.exportEvents, make(ExportEventsRequest)(request), callOptions),
       getCheckpoint: call(AuditServiceService.getCheckpoint, GetCheckpointRequest, 'repeatable'),
+      cutLog: call(AuditServiceService.cutLog, CutLogRequest, 'repeatable'),
+      eraseTexts: call(AuditServiceService.eraseTexts, EraseTextsRequest, 'repeatable'),
     },
     namespaces: {
       createNamespace: call(
@@ -195,17 +240,37 @@ function complete<Q extends object>(request: Q, namespace: string): Q {
   return request;
 }
 
-function leaseCalls(call: MakeCall): WritClient['lease'] {
+function leaseCalls(call: MakeCall, channel: Channel): WritClient['lease'] {
   const service = leases.LeaseServiceService;
   return {
     acquireWriteSet: call(service.acquireWriteSet, leases.AcquireWriteSetRequest, 'repeatable', ACQUIRE_TIMEOUT_MS),
+    amendWriteSet: call(service.amendWriteSet, leases.AmendWriteSetRequest, 'repeatable'),
     renewLeases: call(service.renewLeases, leases.RenewLeasesRequest, 'once'),
     releaseLease: call(service.releaseLease, leases.ReleaseLeaseRequest, 'repeatable'),
     revokeLease: call(service.revokeLease, leases.RevokeLeaseRequest, 'repeatable'),
+    takeOver: call(service.takeOver, leases.TakeOverRequest, 'repeatable', ACQUIRE_TIMEOUT_MS),
     getLease: call(service.getLease, leases.GetLeaseRequest, 'repeatable'),
     listLeases: call(service.listLeases, leases.ListLeasesRequest, 'repeatable'),
     previewWriteSet: call(service.previewWriteSet, leases.PreviewWriteSetRequest, 'repeatable'),
     findBlockers: call(service.findBlockers, leases.FindBlockersRequest, 'repeatable'),
+    listInDoubt: call(service.listInDoubt, leases.ListInDoubtRequest, 'repeatable'),
+    settleInDoubt: call(service.settleInDoubt, leases.SettleInDoubtRequest, 'repeatable'),
+    freeze: call(service.freeze, leases.FreezeRequest, 'repeatable'),
+    // A second try could take back what somebody has frozen meanwhile.
+    thaw: call(service.thaw, leases.ThawRequest, 'once'),
+    listFreezes: call(service.listFreezes, leases.ListFreezesRequest, 'repeatable'),
+    session: (options) => channel.background(service.session, options),
+  };
+}
+
+function fenceCalls(call: MakeCall, channel: Channel): WritClient['fence'] {
+  const service = fences.FenceServiceService;
+  return {
+    checkFence: call(service.checkFence, fences.CheckFenceRequest, 'repeatable'),
+    reportWrite: call(service.reportWrite, fences.ReportWriteRequest, 'repeatable'),
+    reportOverride: call(service.reportOverride, fences.ReportOverrideRequest, 'repeatable'),
+    streamFenceChecks: (options) => channel.background(service.streamFenceChecks, options),
+    watchFences: (options) => channel.duplex(service.watchFences, options),
   };
 }
 
@@ -237,6 +302,10 @@ function mapCalls(call: MakeCall): WritClient['conflictMap'] {
     resolveResource: call(service.resolveResource, maps.ResolveResourceRequest, 'repeatable'),
     getTaskMatrix: call(service.getTaskMatrix, maps.GetTaskMatrixRequest, 'repeatable'),
     listUnmatchedResources: call(service.listUnmatchedResources, maps.ListUnmatchedResourcesRequest, 'repeatable'),
+    // A second one says the same, and the newest counts.
+    beginRehearsal: call(service.beginRehearsal, maps.BeginRehearsalRequest, 'repeatable'),
+    recordRehearsal: call(service.recordRehearsal, maps.RecordRehearsalRequest, 'repeatable'),
+    listRehearsals: call(service.listRehearsals, maps.ListRehearsalsRequest, 'repeatable'),
   };
 }
 

@@ -1,6 +1,7 @@
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { BadRequest, ErrorInfo, RetryInfo } from '../../gen/google/rpc/error_details.js';
 import { Status } from '../../gen/google/rpc/status.js';
+import type { Fault } from '../../gen/writ/v1/types.js';
 import { durationMs } from './time.js';
 
 /** The name of a gRPC status, such as `NOT_FOUND`. */
@@ -58,6 +59,14 @@ export class WritError extends Error {
     this.requestId = more.requestId ?? '';
   }
 
+  /** What one message of a stream was answered in place of what it asked for. */
+  static fromFault({ code, message, details }: Fault): WritError {
+    const name = (status[code] ?? 'UNKNOWN') as WritCode;
+    const known = unpack(details);
+    const retryable = name === 'UNAVAILABLE' || known.retryAfterMs !== undefined;
+    return new WritError(name, message, { ...known, requestId: known.metadata.request_id ?? '', retryable });
+  }
+
   /** What grpc-js threw, with the details that the coordinator at `endpoint` sent along. */
   static from(error: unknown, requestId: string, endpoint: string): WritError {
     if (error instanceof WritError) return error;
@@ -76,16 +85,21 @@ export class WritError extends Error {
 type Details = Pick<WritError, 'reason' | 'violations' | 'metadata' | 'retryAfterMs'>;
 
 function decodeDetails(error: ServiceError): Details {
-  const none: Details = { reason: '', violations: [], metadata: {}, retryAfterMs: undefined };
   const [bytes] = error.metadata?.get('grpc-status-details-bin') ?? [];
-  if (!(bytes instanceof Uint8Array)) return none;
+  if (!(bytes instanceof Uint8Array)) return NO_DETAILS;
   try {
-    const parts = Status.decode(bytes).details.map(({ typeUrl, value }) => decodeDetail(typeUrl, value));
-    return Object.assign({}, none, ...parts) as Details;
+    return unpack(Status.decode(bytes).details);
   } catch {
     // Somebody else's details, from a proxy in between: the status itself still counts.
-    return none;
+    return NO_DETAILS;
   }
+}
+
+const NO_DETAILS: Details = { reason: '', violations: [], metadata: {}, retryAfterMs: undefined };
+
+function unpack(details: Status['details']): Details {
+  const parts = details.map(({ typeUrl, value }) => decodeDetail(typeUrl, value));
+  return Object.assign({}, NO_DETAILS, ...parts) as Details;
 }
 
 function decodeDetail(typeUrl: string, value: Uint8Array): Partial<Details> {

@@ -1,25 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
-import type { AcquireWriteSetResponse, WaitingPlace } from '../../gen/writ/v1/lease_service.js';
-import { Access, EndReason, type Lease as LeaseRecord, LeaseState, Scope } from '../../gen/writ/v1/types.js';
+import type { WaitingPlace } from '../../gen/writ/v1/lease_service.js';
+import { EndReason, type Lease as LeaseRecord, LeaseState } from '../../gen/writ/v1/types.js';
 import type { WritClient } from '../common/connect.js';
 import { WritError } from '../common/errors.js';
-import { toDuration } from '../common/time.js';
+import { durationMs, toDuration } from '../common/time.js';
 import { elapsedMs } from './clock.js';
 import { LeaseLostError, RefusedError } from './errors.js';
 import { Lease, type LeaseWatch } from './lease.js';
-
-/** One resource that is asked for. */
-export interface RequestedResource {
-  readonly resource: string;
-  /** Default `write`. */
-  readonly access?: 'read' | 'stable_read' | 'write';
-  /** Default `exact`. */
-  readonly scope?: 'exact' | 'subtree';
-  /** Empty on a write: every write action that the run's contract allows. */
-  readonly actions?: readonly string[];
-  readonly observedVersion?: string;
-}
+import { type AcquireRefusal, toAcquireRefusal } from './refusals.js';
+import { type Acquired, type Settled, sessionOf } from './session.js';
+import { type Target, Targets } from './targets.js';
+import { type RequestedResource, wireEntries } from './write-set.js';
 
 /** What to ask for: `resources`, or a `task`, or a `resourceSet` of the conflict map. */
 export interface AcquireRequest extends LeaseWatch {
@@ -27,6 +19,11 @@ export interface AcquireRequest extends LeaseWatch {
   readonly resources?: readonly RequestedResource[];
   readonly task?: { readonly name: string; readonly parameters?: Readonly<Record<string, string>> };
   readonly resourceSet?: string;
+  /**
+   * A lease of the parent run, of which this is to be a part: at or below what it covers, and no more. The parent's entries
+   * there are suspended meanwhile, and come back with new tokens.
+   */
+  readonly delegatedFrom?: string;
   /** Default: the conflict map's. */
   readonly ttlMs?: number;
   /** How long to wait for what others hold. Default: not at all. */
@@ -36,6 +33,10 @@ export interface AcquireRequest extends LeaseWatch {
   readonly purpose?: string;
   /** Finds the attempt in the log (`writ why`). */
   readonly requestId?: string;
+  /** Services that the run writes to: where `lease.fetch` may go, and what it presents there. */
+  readonly targets?: readonly Target[];
+  /** W3C trace context for requests to them that bring none. Default: that of OpenTelemetry, where it is set up. */
+  readonly traceparent?: string;
   readonly namespace?: string;
   /** Gives up: a place in the queue is given back, and so is a lease whose answer was on its way. */
   readonly signal?: AbortSignal;
@@ -43,16 +44,18 @@ export interface AcquireRequest extends LeaseWatch {
   readonly onWaiting?: (place: WaitingPlace) => void;
 }
 
-const ACCESS = {
-  read: Access.ACCESS_READ,
-  stable_read: Access.ACCESS_STABLE_READ,
-  write: Access.ACCESS_WRITE,
-} as const;
-const SCOPE = { exact: Scope.SCOPE_EXACT, subtree: Scope.SCOPE_SUBTREE } as const;
-
 /** A coordinator that answers `waiting` at once is not asked in a tight loop. */
 const MIN_ROUND_MS = 100;
-const RETRY_MS = 500;
+/**
+ * Whoever waits in the queue and loses the coordinator comes back at any moment of this time, since thousands may have lost
+ * it at one (F5). Short enough for several tries while the place is kept: 5 s at the least.
+ */
+const REJOIN_WITHIN_MS = 2_000;
+/** Of what is left of a lease: a call that hung in the queue longer says too little about it. */
+const STALE_SHARE = 0.1;
+const MAX_LOOKS = 3;
+/** The coordinator ends a wait; whoever hears nothing of it asks. */
+const OVERTIME_MS = 2_000;
 const WITHDRAW_TIMEOUT_MS = 3_000;
 
 /**
@@ -68,69 +71,139 @@ const WITHDRAW_TIMEOUT_MS = 3_000;
  * }
  */
 export async function acquire(client: WritClient, request: AcquireRequest): Promise<Lease> {
-  const idempotencyKey = request.idempotencyKey ?? randomUUID();
+  const asking = toAsking(request, request.idempotencyKey ?? randomUUID());
   try {
-    return await callUntilDecided(client, request, idempotencyKey);
+    return await callUntilDecided(client, asking);
   } catch (error) {
-    if (mayHoldSomething(error)) await withdraw(client, request, idempotencyKey);
+    if (mayHoldSomething(error)) await withdraw(client, asking);
+    throw error;
+  }
+}
+
+/** Granted or refused: for who would rather branch than catch. */
+export type AcquireResult =
+  | { readonly granted: true; readonly lease: Lease }
+  | { readonly granted: false; readonly refusal: AcquireRefusal };
+
+/**
+ * As `acquire`, with a refusal as an answer that says by its `course` what it asks for. Still throws what is no decision:
+ * a WritError, or a LeaseLostError for a key whose lease has ended.
+ *
+ * @example
+ * const asked = await tryAcquire(writ, { runId, resources: [{ resource: 'release/prod-eu' }] });
+ * if (!asked.granted) return report(asked.refusal.course, asked.refusal.resolution.action);
+ */
+export async function tryAcquire(client: WritClient, request: AcquireRequest): Promise<AcquireResult> {
+  try {
+    return { granted: true, lease: await acquire(client, request) };
+  } catch (error) {
+    if (error instanceof RefusedError) return { granted: false, refusal: toAcquireRefusal(error.refusal) };
     throw error;
   }
 }
 
 /**
- * Runs `work` with a write set and gives it back on every way out. When the lease is lost meanwhile it throws
- * LeaseLostError, even if `work` ended well: it may have written without authority, and somebody should know.
+ * Takes up again what an earlier process of this run got by the key: its lease, with the same tokens, or its place in the
+ * queue. The request must be the same. When there is neither yet, it is acquired now.
+ *
+ * Only for who knows that the earlier process is gone for good: fencing tokens tell leases apart, not two processes that
+ * share one. And what that process had sent may have happened: read it again before anything is repeated (R6). When the
+ * coordinator is out of reach, nothing is given back: try again, while the lease lives.
  *
  * @example
- * await withWriteSet(writ, { runId, resources: [{ resource: 'release/prod-eu' }] }, async (lease, signal) => {
- *   await fetch(url, { method: 'PUT', body, signal, headers: { 'writ-fencing-token': String(lease.token('release/prod-eu')) } });
- * });
+ * const lease = await resume(writ, { runId, resources, idempotencyKey: `deploy-${buildNumber}`, waitMs: 60_000 });
  */
-export async function withWriteSet<T>(
+export async function resume(
   client: WritClient,
-  request: AcquireRequest,
-  work: (lease: Lease, signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const lease = await acquire(client, request);
-  let result: T;
+  request: AcquireRequest & { readonly idempotencyKey: string },
+): Promise<Lease> {
+  const asking = toAsking(request, request.idempotencyKey);
   try {
-    result = await work(lease, lease.signal);
-  } finally {
-    // Its failure must not hide that of the work; the lease then ends at its expiry.
-    await lease.release().catch(() => undefined);
+    return await callUntilDecided(client, { ...asking, resumed: true });
+  } catch (error) {
+    if (request.signal?.aborted === true) await withdraw(client, asking);
+    throw error;
   }
-  if (lease.lost !== undefined) throw lease.lost;
-  return result;
 }
 
-async function callUntilDecided(client: WritClient, request: AcquireRequest, idempotencyKey: string): Promise<Lease> {
+/** A request that is being made. */
+interface Asking {
+  readonly request: AcquireRequest;
+  readonly idempotencyKey: string;
+  readonly targets: Targets;
+  readonly resumed: boolean;
+}
+
+function toAsking(request: AcquireRequest, idempotencyKey: string): Asking {
+  return { request, idempotencyKey, targets: new Targets(request.targets ?? []), resumed: false };
+}
+
+async function callUntilDecided(client: WritClient, asking: Asking): Promise<Lease> {
+  const { request, idempotencyKey } = asking;
   const { signal, waitMs = 0 } = request;
   const giveUpAt = elapsedMs() + waitMs;
+  let looks = 0;
   for (;;) {
     const sentAt = elapsedMs();
-    let answer: AcquireWriteSetResponse;
+    let acquired: Acquired;
     try {
-      answer = await client.lease.acquireWriteSet(
-        wireRequest(request, idempotencyKey),
-        signal === undefined ? {} : { signal },
-      );
+      acquired = await sessionOf(client).acquire(wireRequest(request, idempotencyKey), {
+        once: waitMs > 0,
+        ...(signal === undefined ? {} : { signal }),
+      });
     } catch (error) {
       // The place is kept for a while, and the same key finds it again.
-      if (!(error instanceof WritError && error.retryable) || elapsedMs() >= giveUpAt) throw error;
-      await rest(error.retryAfterMs ?? RETRY_MS, signal);
+      if (!(error instanceof WritError && mayAskAgain(error)) || elapsedMs() >= giveUpAt) throw error;
+      await rest((error.retryAfterMs ?? 0) + Math.random() * REJOIN_WITHIN_MS, signal);
       continue;
     }
-    const { outcome } = answer;
-    if (outcome?.$case === 'lease') return held(client, request, outcome.value, sentAt);
+    const { outcome } = acquired.answer;
+    if (outcome?.$case === 'lease') {
+      looks += 1;
+      if (waitMs > 0 && isStale(outcome.value, sentAt) && looks < MAX_LOOKS) continue;
+      return held(client, asking, outcome.value, sentAt);
+    }
     if (outcome?.$case === 'refusal') throw new RefusedError(outcome.value);
     if (outcome === undefined) throw new WritError('INTERNAL', 'the answer to an acquire has no outcome');
     request.onWaiting?.(outcome.value);
-    await rest(MIN_ROUND_MS - (elapsedMs() - sentAt), signal);
+    if (acquired.settled === null) await rest(MIN_ROUND_MS - (elapsedMs() - sentAt), signal);
+    else await untilSettled(acquired.settled, giveUpAt - elapsedMs() + OVERTIME_MS, signal);
   }
 }
 
+/** The session says when there is something to ask for; when it cannot any more, the place is found again by the key. */
+async function untilSettled(
+  settled: Promise<Settled>,
+  withinMs: number,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const over = new AbortController();
+  const stop = (): void => over.abort();
+  signal?.addEventListener('abort', stop, { once: true });
+  if (signal?.aborted === true) stop();
+  const timeUp = pause(Math.max(0, withinMs), 'told' as const, { signal: over.signal }).catch(() => 'told' as const);
+  const how = await Promise.race([settled, timeUp]);
+  over.abort();
+  signal?.removeEventListener('abort', stop);
+  signal?.throwIfAborted();
+  if (how === 'lost') await rest(Math.random() * REJOIN_WITHIN_MS, signal);
+}
+
+/**
+ * What is left counts from when the request was sent, and that may have been long before the grant: counted like that, a
+ * lease would be lost that has only just begun. The same key says at once how much is left now.
+ */
+function isStale({ state, expiresIn }: LeaseRecord, sentAt: number): boolean {
+  return state === LeaseState.LEASE_STATE_ACTIVE && elapsedMs() - sentAt > (durationMs(expiresIn) ?? 0) * STALE_SHARE;
+}
+
+/** Nobody knows what happened, or nothing did: by the same key it is the same request, however often it is made (P6). */
+function mayAskAgain({ retryable, code }: WritError): boolean {
+  return retryable || code === 'DEADLINE_EXCEEDED';
+}
+
 /** By an old key it may be a lease that has ended since. */
-function held(client: WritClient, request: AcquireRequest, record: LeaseRecord, sentAt: number): Lease {
+function held(client: WritClient, asking: Asking, record: LeaseRecord, sentAt: number): Lease {
   if (record.state !== LeaseState.LEASE_STATE_ACTIVE) {
     const why = EndReason[record.endReason] ?? '';
     throw new LeaseLostError(
@@ -139,17 +212,15 @@ function held(client: WritClient, request: AcquireRequest, record: LeaseRecord, 
       `it was granted by this key and has ended: ${why.replace('END_REASON_', '').toLowerCase()}`,
     );
   }
-  const { onJeopardy, onSafe, onLost, mayRenew } = request;
+  const { request, targets, resumed } = asking;
   return new Lease({
+    ...request,
     client,
     namespace: request.namespace ?? client.namespace,
     record,
     sentAt,
-    ttlMs: request.ttlMs,
-    ...(onJeopardy === undefined ? {} : { onJeopardy }),
-    ...(onSafe === undefined ? {} : { onSafe }),
-    ...(onLost === undefined ? {} : { onLost }),
-    ...(mayRenew === undefined ? {} : { mayRenew }),
+    targets,
+    resumed,
   });
 }
 
@@ -161,23 +232,13 @@ function wireRequest(request: AcquireRequest, idempotencyKey: string) {
     entries: wireEntries(request.resources ?? []),
     task: task === undefined ? undefined : { name: task.name, parameters: { ...task.parameters } },
     resourceSet: request.resourceSet ?? '',
+    delegatedFrom: request.delegatedFrom ?? '',
     ttl: ttlMs === undefined ? undefined : toDuration(ttlMs),
     wait: waitMs === undefined ? undefined : toDuration(waitMs),
     idempotencyKey,
     purpose: request.purpose ?? '',
     requestId: request.requestId ?? '',
   };
-}
-
-/** Resources as the contract words them. */
-export function wireEntries(resources: readonly RequestedResource[]) {
-  return resources.map((one) => ({
-    resource: one.resource,
-    access: ACCESS[one.access ?? 'write'],
-    scope: SCOPE[one.scope ?? 'exact'],
-    actions: [...(one.actions ?? [])],
-    observedVersion: one.observedVersion,
-  }));
 }
 
 /** Nothing is held after a refusal, after an answer that nothing could be decided, or when another request owns the key. */
@@ -188,13 +249,10 @@ function mayHoldSomething(error: unknown): boolean {
 }
 
 /** By the key, which also stops an acquire that is still on its way. */
-async function withdraw(client: WritClient, request: AcquireRequest, acquireKey: string): Promise<void> {
-  const lease = { $case: 'acquireKey' as const, value: acquireKey };
-  await client.lease
-    .releaseLease(
-      { namespace: request.namespace ?? '', runId: request.runId, lease },
-      { timeoutMs: WITHDRAW_TIMEOUT_MS },
-    )
+async function withdraw(client: WritClient, { request, idempotencyKey }: Asking): Promise<void> {
+  const lease = { $case: 'acquireKey' as const, value: idempotencyKey };
+  await sessionOf(client)
+    .release({ namespace: request.namespace ?? '', runId: request.runId, lease }, { timeoutMs: WITHDRAW_TIMEOUT_MS })
     .catch(() => undefined);
 }
 

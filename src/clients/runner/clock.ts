@@ -6,8 +6,12 @@ const bootedAt = uptime();
 const UPTIME_GRAIN_MS = 20;
 
 /**
- * Milliseconds that only go forward, whatever happens to the wall clock, and that count the time a laptop slept, which
- * `performance.now()` leaves out on Linux: a lease goes on expiring meanwhile (C6).
+ * Milliseconds that only go forward, whatever happens to the wall clock, and that count the time a machine slept (C6).
+ *
+ * On Linux `performance.now()` is CLOCK_MONOTONIC, which stands still while the machine is suspended, and the lease goes
+ * on expiring meanwhile; `uptime()` counts that time too (CLOCK_BOOTTIME). It is coarse, so the further one of the two
+ * counts. A process that was only stopped (SIGSTOP, a debugger, a container's freezer) finds that both went on. A virtual
+ * machine that was saved and resumed may see neither move: no clock inside it can tell, and the target's check refuses.
  */
 export function elapsedMs(): number {
   return Math.max(performance.now() - startedAt, (uptime() - bootedAt) * 1_000 - UPTIME_GRAIN_MS);

@@ -1,8 +1,9 @@
-import { type CheckFenceResponse, FenceReason } from '../../gen/writ/v1/fence_service.js';
+import { CheckFenceRequest, type CheckFenceResponse, FenceReason } from '../../gen/writ/v1/fence_service.js';
 import type { CallOptions } from '../common/channel.js';
 import type { WritClient } from '../common/connect.js';
 import { WritError } from '../common/errors.js';
-import { durationMs } from '../common/time.js';
+import { durationMs, timestampMicros } from '../common/time.js';
+import { askFence } from './check-stream.js';
 
 /** What a run presents with a request, and which writes the request would make. */
 export interface FenceQuestion {
@@ -23,7 +24,10 @@ export interface FenceQuestion {
     /** Optimistic actions are refused without it. */
     readonly observedVersion?: string;
   }[];
-  /** Correlates the check with the target's own log. */
+  /**
+   * Correlates the check with the target's own log. Tracked actions need it, unique for each attempt: the caller's
+   * `x-request-id`, which may be sent again meanwhile, belongs into the options of the call (R4).
+   */
   readonly requestId?: string;
   readonly namespace?: string;
 }
@@ -37,6 +41,22 @@ export interface WriteDecision {
   readonly message: string;
   /** The kind is in `observe` mode: `reason` is what `enforce` would have answered. */
   readonly observedOnly: boolean;
+  /** For the guard: the lease's token for this write; undefined unless the reason is `ok`. */
+  readonly token: bigint | undefined;
+  /** For the guard: a leased write, which raises its mark. False: an optimistic one, or none. */
+  readonly exclusive: boolean;
+  /** The run asked for this very resource by name, and holds it alone (W4). */
+  readonly explicit: boolean;
+  /** Not empty: the action is tracked, and `reportWrite` must say what became of the write. */
+  readonly admissionId: string;
+}
+
+/** Who holds what was allowed; what the guard keeps beside its mark (C1b). */
+export interface FenceHolder {
+  readonly runId: string;
+  readonly leaseId: string;
+  /** On the coordinator's database clock, unless it is renewed or ends early. */
+  readonly expiresAt: Date | undefined;
 }
 
 export interface FenceDecision {
@@ -51,6 +71,8 @@ export interface FenceDecision {
   readonly logRevision: bigint | undefined;
   /** `performance.now()` until which the lease lives unless it ends early: for the target's own deadline, never instead of a check. */
   readonly validUntil: number | undefined;
+  /** Undefined unless allowed by a live lease. */
+  readonly holder: FenceHolder | undefined;
   /** Why there is no verdict: the coordinator could not be asked. Retrying later can help. */
   readonly error: WritError | undefined;
 }
@@ -73,8 +95,9 @@ export async function checkFence(
 ): Promise<FenceDecision> {
   const sentAt = performance.now();
   try {
-    const answer = await client.fence.checkFence(
-      {
+    const answer = await askFence(
+      client,
+      CheckFenceRequest.fromPartial({
         namespace: question.namespace ?? '',
         leaseId: question.leaseId ?? '',
         credential: question.credential ?? '',
@@ -82,7 +105,7 @@ export async function checkFence(
         presenterRunId: question.presenterRunId ?? '',
         writes: question.writes.map(({ token = 0n, ...write }) => ({ ...write, fencingToken: token })),
         requestId: question.requestId ?? '',
-      },
+      }),
       {
         timeoutMs: TIMEOUT_MS,
         ...(question.requestId === undefined ? {} : { requestId: question.requestId }),
@@ -107,6 +130,10 @@ function decision(answer: CheckFenceResponse, asked: number, sentAt: number): Fe
     reason: (FenceReason[result.reason] ?? 'FENCE_REASON_UNSPECIFIED').replace('FENCE_REASON_', '').toLowerCase(),
     message: result.message,
     observedOnly: result.observedOnly,
+    token: result.fencingToken > 0n ? result.fencingToken : undefined,
+    exclusive: result.exclusive,
+    explicit: result.explicit,
+    admissionId: result.admissionId,
   }));
   const consistent = writes.length === asked && answer.allowed === writes.every((write) => write.allowed);
   // Nothing to check is nothing allowed; an answer that does not fit the question is no answer.
@@ -121,14 +148,29 @@ function decision(answer: CheckFenceResponse, asked: number, sentAt: number): Fe
     writes,
     logRevision: answer.logRevision,
     validUntil: validForMs === undefined ? undefined : sentAt + validForMs,
+    holder: answer.runId === '' ? undefined : holderOf(answer),
     error: undefined,
   };
+}
+
+function holderOf({ runId, leaseId, expiresAt }: CheckFenceResponse): FenceHolder {
+  const micros = timestampMicros(expiresAt);
+  return { runId, leaseId, expiresAt: micros === undefined ? undefined : new Date(micros / 1_000) };
 }
 
 function denied(asked: number, error: WritError): FenceDecision {
   const reason = error.retryable || error.code === 'DEADLINE_EXCEEDED' ? 'coordinator_unreachable' : 'check_failed';
   const message = `the coordinator could not be asked, so the write is refused: ${error.message}`;
-  const write: WriteDecision = { allowed: false, reason, message, observedOnly: false };
+  const write: WriteDecision = {
+    allowed: false,
+    reason,
+    message,
+    observedOnly: false,
+    token: undefined,
+    exclusive: false,
+    explicit: false,
+    admissionId: '',
+  };
   return {
     allowed: false,
     reason,
@@ -136,6 +178,7 @@ function denied(asked: number, error: WritError): FenceDecision {
     writes: Array.from({ length: asked }, () => write),
     logRevision: undefined,
     validUntil: undefined,
+    holder: undefined,
     error,
   };
 }

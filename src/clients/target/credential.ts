@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { covers } from '../../route-table/segment.js';
 
 /** The claims of a credential, as Writ issues them: a JWT access token (RFC 9068) with authorization_details (RFC 9396). */
 
@@ -113,7 +114,7 @@ export class Credential {
     const groups = details.filter((detail) => detail.type === 'writ_write_set' && 'fence' in detail);
     if (groups.length === 0) return refuse('no_write_authority', 'The credential gives no authority to write.');
     const covering = groups.filter(({ resources, scope }) =>
-      resources.some((path) => path === resource || (scope === 'subtree' && resource.startsWith(`${path}/`))),
+      resources.some((path) => covers({ resource: path, scope }, resource)),
     );
     if (covering.length === 0) {
       return refuse('not_covered', `The credential does not cover ${JSON.stringify(resource)}: it was never declared.`);

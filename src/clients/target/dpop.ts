@@ -2,11 +2,13 @@ import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypt
 import { decodeJwt, type JSONWebKeySet } from 'jose';
 import {
   type AuthorizationServer,
+  clockSkew,
   clockTolerance,
   customFetch,
   OperationProcessingError,
   validateJwtAccessToken,
 } from 'oauth4webapi';
+import type { CredentialClock } from './credential-clock.js';
 import { CredentialRefused } from './credential-refused.js';
 
 /** How DPoP proofs (RFC 9449) are checked. */
@@ -35,6 +37,7 @@ interface Believed {
 }
 
 const MAX_PROOF_LENGTH = 8_192;
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** A proof is made for one request: an old one is refused, and remembered as long as it would be accepted. */
 const MAX_PROOF_AGE_SECONDS = 60;
 const CLOCK_TOLERANCE_SECONDS = 5;
@@ -46,13 +49,15 @@ const KEYS_AT_HAND = 'https://keys.invalid/';
 export class DpopVerifier {
   readonly #options: DpopOptions;
   readonly #believed: Believed;
+  readonly #clock: CredentialClock;
   readonly #secret: Uint8Array;
   /** Until when each proof is remembered, oldest first. */
   readonly #seen = new Map<string, number>();
 
-  constructor(options: DpopOptions, believed: Believed) {
+  constructor(options: DpopOptions, believed: Believed, clock: CredentialClock) {
     this.#options = options;
     this.#believed = believed;
+    this.#clock = clock;
     this.#secret = options.nonceSecret ?? randomBytes(32);
     if (this.#secret.length < 32) throw new TypeError('the secret of the nonces must have at least 32 bytes');
   }
@@ -63,6 +68,7 @@ export class DpopVerifier {
 
   async check(token: string, { proof, method, url }: PresentedProof): Promise<void> {
     if (proof.length > MAX_PROOF_LENGTH) throw new CredentialRefused('proof_invalid', 'the proof is too long');
+    if (!COMPACT.test(proof)) throw new CredentialRefused('proof_invalid', 'the proof is no JWT');
     const headers = { authorization: `DPoP ${token}`, dpop: proof };
     const { issuer, audience, keys } = this.#believed;
     // Made anew for each call, since the library keeps keys by this object.
@@ -72,14 +78,15 @@ export class DpopVerifier {
         requireDPoP: true,
         signingAlgorithms: ['ES256'],
         [clockTolerance]: CLOCK_TOLERANCE_SECONDS,
+        [clockSkew]: Math.round((this.#clock.now() - Date.now()) / 1_000),
         [customFetch]: async () => Response.json(keys()),
       });
     } catch (error) {
       const mismatch = error instanceof OperationProcessingError && /confirmation mismatch/.test(error.message);
+      // The library's error stays here: it carries the request's headers, and whoever logs an error logs its causes.
       throw new CredentialRefused(
         mismatch ? 'binding_mismatch' : 'proof_invalid',
         error instanceof Error ? error.message : String(error),
-        { cause: error },
       );
     }
     const { iat = 0, jti = '', nonce } = decodeJwt(proof);
@@ -90,13 +97,13 @@ export class DpopVerifier {
   }
 
   #checkFresh(iat: number): void {
-    const age = Date.now() / 1000 - iat;
+    const age = this.#clock.now() / 1000 - iat;
     if (age > MAX_PROOF_AGE_SECONDS + CLOCK_TOLERANCE_SECONDS || age < -CLOCK_TOLERANCE_SECONDS)
       throw new CredentialRefused('proof_invalid', 'the proof was not made just now');
   }
 
   #remember(jti: string, iat: number): void {
-    const now = Date.now();
+    const now = this.#clock.now();
     for (const [known, until] of this.#seen) {
       if (until > now) break;
       this.#seen.delete(known);
@@ -112,7 +119,7 @@ export class DpopVerifier {
   }
 
   #window(): number {
-    return Math.floor(Date.now() / NONCE_WINDOW_MS);
+    return Math.floor(this.#clock.now() / NONCE_WINDOW_MS);
   }
 
   #nonceOf(window: number): string {

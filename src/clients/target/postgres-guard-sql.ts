@@ -1,6 +1,9 @@
+import { installSchemaSql, plainSchemaName } from './schema-name.js';
+
 /**
- * The SQL of the guard for a target's own Postgres (design: fencing; C7, C1b). It needs nothing but Postgres 13, and no
- * coordinator: with it an old token is refused even while the coordinator is down.
+ * The SQL of the guard for a target's own Postgres (design: fencing; C7, C1b), for services in any language: one text
+ * that can be applied again and again, in one transaction (`writ guard sql` prints it). It needs nothing but Postgres 13,
+ * and no coordinator: with it an old token is refused even while the coordinator is down.
  *
  * **What is kept.** One mark per resource, and one per subtree: the highest token that opened it or wrote to it, with
  * the run, the action and the expiry beside it, for people who look at the data. What counts for a resource is the
@@ -26,21 +29,14 @@
  * gives; under REPEATABLE READ or SERIALIZABLE the statement would read an older snapshot, so both are refused.
  */
 export function guardSchemaSql(schema = 'writ_guard'): string {
-  if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema)) {
-    throw new RangeError(`the guard's schema must be a plain lower-case name, not ${JSON.stringify(schema)}`);
-  }
-  return [installation(schema), tables(schema), paths(schema), locking(schema), decisions(schema)].join('\n');
+  plainSchemaName(schema, "the guard's schema");
+  return [installSchemaSql(schema, 'guard'), tables(schema), paths(schema), locking(schema), decisions(schema)].join(
+    '\n',
+  );
 }
 
 /** SQLSTATE of a refusal; its DETAIL is the reason. */
 export const REFUSED_SQLSTATE = 'WR001';
-
-function installation(schema: string): string {
-  return `
--- Several replicas of the target may install at once; IF NOT EXISTS alone loses that race with an error.
-SELECT pg_advisory_xact_lock(hashtextextended('writ-guard:${schema}:install', 0));
-CREATE SCHEMA IF NOT EXISTS ${schema};`;
-}
 
 function tables(schema: string): string {
   return `
@@ -59,15 +55,41 @@ COMMENT ON TABLE ${schema}.mark IS
   'Writ: the highest fencing token that opened or wrote a resource, and who holds it. Changed only by open() and admit().';`;
 }
 
+/** What shows nothing in a text: separators, zero-width and direction-changing characters, annotation anchors. */
+const UNSEEN =
+  '[\\u0080-\\u009f\\u00ad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e' +
+  '\\u2060-\\u206f\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\U0001bca0-\\U0001bca3\\U0001d173-\\U0001d17a\\U000e0000-\\U000e0fff]';
+
+/** Spaces beyond ASCII, whatever the locale of the database takes for one. */
+const WIDE_SPACE = '[\\u00a0\\u1680\\u2000-\\u200a\\u202f\\u205f\\u3000]';
+
 function paths(schema: string): string {
   return `
--- The paths from the root down to the resource itself; raises on what is no path, so that no other spelling slips by.
+-- Whether a text is the path of a resource in normal form. Two spellings of one thing would be two marks, of which a
+-- stale token needs only the one that nobody raised.
+CREATE OR REPLACE FUNCTION ${schema}.is_resource(resource text) RETURNS boolean
+LANGUAGE plpgsql IMMUTABLE STRICT AS $writ$
+DECLARE
+  segments text[] := string_to_array(resource, '/');
+BEGIN
+  IF resource = '' OR octet_length(resource) > 1024 OR cardinality(segments) > 32 OR segments && ARRAY['', '.', '..']
+    OR resource ~ '[\\u0001-\\u001f\\u007f]' OR ('/' || resource || '/') ~ '/\\s|\\s/' THEN
+    RETURN false;
+  END IF;
+  IF octet_length(resource) = char_length(resource) OR getdatabaseencoding() <> 'UTF8' THEN
+    RETURN true;
+  END IF;
+  RETURN resource IS NFC NORMALIZED AND resource !~ '${UNSEEN}'
+    AND ('/' || resource || '/') !~ '/${WIDE_SPACE}|${WIDE_SPACE}/';
+END $writ$;
+
+-- The paths from the root down to the resource itself.
 CREATE OR REPLACE FUNCTION ${schema}.lineage(resource text) RETURNS text[]
 LANGUAGE plpgsql IMMUTABLE STRICT AS $writ$
 DECLARE
   segments text[] := string_to_array(resource, '/');
 BEGIN
-  IF resource = '' OR octet_length(resource) > 1024 OR cardinality(segments) > 32 OR segments && ARRAY['', '.', '..'] THEN
+  IF NOT ${schema}.is_resource(resource) THEN
     RAISE EXCEPTION 'not a resource path: %', quote_literal(left(resource, 200)) USING ERRCODE = 'invalid_parameter_value';
   END IF;
   RETURN ARRAY(
@@ -116,7 +138,8 @@ LANGUAGE sql VOLATILE AS $writ$
   VALUES ($1, $2, $3, coalesce($4, ''), coalesce($5, ''), $6, clock_timestamp())
   ON CONFLICT (resource, scope) DO UPDATE
     SET token = excluded.token, run_id = excluded.run_id, action = excluded.action,
-        expires_at = coalesce(excluded.expires_at, m.expires_at),
+        -- One holder may leave it out in a later call; what another left behind says nothing about this one.
+        expires_at = CASE WHEN m.token = excluded.token THEN coalesce(excluded.expires_at, m.expires_at) ELSE excluded.expires_at END,
         raised_at = CASE WHEN m.token = excluded.token THEN m.raised_at ELSE excluded.raised_at END
     WHERE m.token < excluded.token
        OR (m.token = excluded.token AND (m.run_id, m.action, m.expires_at) IS DISTINCT FROM

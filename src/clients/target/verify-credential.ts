@@ -1,12 +1,14 @@
 import {
   createLocalJWKSet,
   createRemoteJWKSet,
+  customFetch,
   errors,
   type JSONWebKeySet,
   type JWTVerifyGetKey,
   jwtVerify,
 } from 'jose';
 import { Credential, claimsSchema } from './credential.js';
+import { CredentialClock } from './credential-clock.js';
 import { CredentialRefused, parseHeader } from './credential-refused.js';
 import { type DpopOptions, DpopVerifier, type PresentedProof } from './dpop.js';
 
@@ -49,11 +51,20 @@ const MAX_AGE_SECONDS = 60;
 /** Of this machine's clock against the coordinator's: credentials end earlier than their lease by as much, and the skew. */
 const CLOCK_TOLERANCE_SECONDS = 5;
 const MAX_TOKEN_LENGTH = 16_384;
+const COMPACT = /^[\w-]+\.[\w-]+\.[\w-]*$/;
 const FETCH_TIMEOUT_MS = 5_000;
-/** An unknown key asks for the keys again at most this often, so that made-up key ids cost one fetch a window. */
-const FETCH_COOLDOWN_MS = 30_000;
-/** As the coordinator's cache header says. */
-const KEYS_MAX_AGE_MS = 300_000;
+
+/** How often keys are fetched: once in each of these at most, however many credentials come (F20). */
+export interface KeyTimes {
+  /** They are not used when they are older. Default: as the coordinator's cache header says. */
+  readonly maxAgeMs: number;
+  /** A key that is not known is looked for when what is known is older: made-up key ids cost one fetch a window. */
+  readonly cooldownMs: number;
+  /** After a failure nobody is asked for so long. */
+  readonly pauseAfterFailureMs: number;
+}
+
+const KEY_TIMES: KeyTimes = { maxAgeMs: 300_000, cooldownMs: 30_000, pauseAfterFailureMs: 5_000 };
 
 const REQUIRED_CLAIMS = [
   'iss',
@@ -82,11 +93,18 @@ const REQUIRED_CLAIMS = [
  * const answer = credential.covers({ resource: 'release/prod-eu', action: 'promote' });
  */
 export function createCredentialVerifier(options: VerifierOptions): CredentialVerifier {
+  return verifierWith(options, KEY_TIMES);
+}
+
+/** The same with other times, which tests need; not exported from the package. */
+export function verifierWith(options: VerifierOptions, times: KeyTimes): CredentialVerifier {
   const { issuer, audience, keys } = options;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('a verifier needs the issuer it believes');
   if (typeof audience !== 'string' || audience === '') throw new TypeError('a verifier needs the audience that it is');
-  const { find, known } = keySource(keys);
-  const dpop = options.dpop === undefined ? null : new DpopVerifier(options.dpop, { issuer, audience, keys: known });
+  const clock = new CredentialClock();
+  const { find, known } = keySource(keys, clock, times);
+  const dpop =
+    options.dpop === undefined ? null : new DpopVerifier(options.dpop, { issuer, audience, keys: known }, clock);
   return {
     nonce: () => dpop?.nonce(),
     async verifyCredential(token, presented = {}) {
@@ -99,6 +117,10 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
         requiredClaims: REQUIRED_CLAIMS,
         maxTokenAge: MAX_AGE_SECONDS,
         clockTolerance: CLOCK_TOLERANCE_SECONDS,
+        // Looked at when the signature is verified: fetching the keys tells the time as well.
+        get currentDate() {
+          return new Date(clock.now());
+        },
       }).then((verified) => verified.payload, rejectWith);
       const claims = claimsSchema.safeParse(payload);
       if (!claims.success) {
@@ -113,12 +135,30 @@ export function createCredentialVerifier(options: VerifierOptions): CredentialVe
 }
 
 /** Where a key is found, and all that are known now. */
-function keySource(keys: URL | JSONWebKeySet): { find: JWTVerifyGetKey; known: () => JSONWebKeySet } {
+function keySource(
+  keys: URL | JSONWebKeySet,
+  clock: CredentialClock,
+  { maxAgeMs, cooldownMs, pauseAfterFailureMs }: KeyTimes,
+): { find: JWTVerifyGetKey; known: () => JSONWebKeySet } {
   if (!(keys instanceof URL)) return { find: createLocalJWKSet(keys), known: () => keys };
+  let failedAt = Number.NEGATIVE_INFINITY;
   const remote = createRemoteJWKSet(keys, {
     timeoutDuration: FETCH_TIMEOUT_MS,
-    cooldownDuration: FETCH_COOLDOWN_MS,
-    cacheMaxAge: KEYS_MAX_AGE_MS,
+    cooldownDuration: cooldownMs,
+    cacheMaxAge: maxAgeMs,
+    [customFetch]: async (url, init) => {
+      if (performance.now() - failedAt < pauseAfterFailureMs)
+        throw new Error('the key server failed a moment ago, and is not asked again yet');
+      try {
+        const response = await fetch(url, init);
+        if (!response.ok) failedAt = performance.now();
+        clock.tell(response.headers.get('date'), response.headers.get('age'));
+        return response;
+      } catch (error) {
+        failedAt = performance.now();
+        throw error;
+      }
+    },
   });
   return { find: remote, known: () => remote.jwks() ?? { keys: [] } };
 }
@@ -127,6 +167,8 @@ function keySource(keys: URL | JSONWebKeySet): { find: JWTVerifyGetKey; known: (
 function checkForm(token: string): void {
   if (token.length > MAX_TOKEN_LENGTH)
     throw new CredentialRefused('oversize', `a credential has at most ${MAX_TOKEN_LENGTH} characters`);
+  // Decoders of base64 pass over what does not belong there; one credential has one form.
+  if (!COMPACT.test(token)) throw new CredentialRefused('malformed', 'it is no JWT');
   const header = parseHeader(token);
   const { alg, typ, kid, ...others } = header;
   const [unexpected] = Object.keys(others);
@@ -170,14 +212,17 @@ async function checkBinding(
   await dpop.check(token, presented.dpop);
 }
 
-/** The library's errors as stable reasons; its messages are written for developers and hold no secrets. */
+/**
+ * The library's errors as stable reasons; its messages are written for developers and hold no secrets. The errors
+ * themselves carry all claims, the lease id among them, and whoever logs an error logs its causes: they stay here.
+ */
 function rejectWith(error: unknown): never {
   throw refusalOf(error);
 }
 
 function refusalOf(error: unknown): CredentialRefused {
   const refused = (reason: ConstructorParameters<typeof CredentialRefused>[0]): CredentialRefused =>
-    new CredentialRefused(reason, error instanceof Error ? error.message : String(error), { cause: error });
+    new CredentialRefused(reason, messageOf(error));
   if (error instanceof errors.JWTExpired) return refused(error.claim === 'iat' ? 'too_old' : 'expired');
   if (error instanceof errors.JWTClaimValidationFailed) {
     if (error.reason === 'missing') return refused('claim_missing');
@@ -196,5 +241,9 @@ function refusalOf(error: unknown): CredentialRefused {
     return refused('unknown_key');
   if (error instanceof errors.JWSSignatureVerificationFailed) return refused('bad_signature');
   if (error instanceof errors.JWSInvalid || error instanceof errors.JWTInvalid) return refused('malformed');
-  return refused('keys_unavailable');
+  return new CredentialRefused('keys_unavailable', messageOf(error), { cause: error });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }

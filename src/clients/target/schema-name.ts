@@ -1,0 +1,15 @@
+/** A schema's name goes into SQL as it stands: it must be a plain one. Throws RangeError. */
+export function plainSchemaName(schema: string, what: string): string {
+  if (/^[a-z_][a-z0-9_]{0,50}$/.test(schema)) return schema;
+  throw new RangeError(`${what} must be a plain lower-case name, not ${JSON.stringify(schema)}`);
+}
+
+/**
+ * Makes a schema, in a transaction in which others wait that would make it too: IF NOT EXISTS alone loses the race of two
+ * replicas with an error.
+ */
+export function installSchemaSql(schema: string, part: string): string {
+  return `
+SELECT pg_advisory_xact_lock(hashtextextended('writ-${part}:${schema}:install', 0));
+CREATE SCHEMA IF NOT EXISTS ${schema};`;
+}
