@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
-import type { RequestedResource } from '../clients/runner/acquire.js';
+import type { RequestedResource } from '../clients/runner/write-set.js';
 import { type Cli, CliError } from './cli.js';
 import { EXIT } from './exit-codes.js';
 

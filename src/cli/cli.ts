@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Command, CommanderError } from 'commander';
-import type { connectWrit, WritClient } from '../clients/common/connect.js';
+import type { ConnectOptions, connectWrit, WritClient } from '../clients/common/connect.js';
 import { WritError } from '../clients/common/errors.js';
 import type { TlsOptions } from '../clients/common/tls.js';
 import { LeaseLostError, RefusedError } from '../clients/runner/errors.js';
@@ -57,6 +57,8 @@ export interface Invocation<O> {
   readonly namespace: string;
   /** A client with the token given, else with the dev token of this role. Closed when the command ends. */
   client(role: Role): Promise<WritClient>;
+  /** Where the coordinator is and how it is known, without who calls. */
+  readonly connection: Omit<ConnectOptions, 'token'>;
 }
 
 /** Runs `work` when the command is called; what it returns is the exit code. */
@@ -72,7 +74,11 @@ export function action<O>(command: Command, cli: Cli, work: (invocation: Invocat
     };
     const namespace = options.namespace ?? cli.config.namespace;
     try {
-      exitCodes.set(command, await work({ cli, out: cli.out, options, args: command.args, namespace, client }));
+      const connection = connectionOf(cli, options);
+      exitCodes.set(
+        command,
+        await work({ cli, out: cli.out, options, args: command.args, namespace, client, connection }),
+      );
     } finally {
       for (const one of clients.values()) one.close();
     }
@@ -87,18 +93,22 @@ export function exitCodeOf(command: Command): number {
 }
 
 async function connectAs(cli: Cli, options: GlobalOptions, role: Role): Promise<WritClient> {
+  const connection = connectionOf(cli, options);
+  const token = await findToken(cli.config, options, role, connection.tls?.certFile !== undefined);
+  return cli.connect({ ...connection, ...(token === null ? {} : { token }) });
+}
+
+function connectionOf(cli: Cli, options: GlobalOptions): Omit<ConnectOptions, 'token'> {
   const namespace = options.namespace ?? cli.config.namespace;
   const tls = tlsOf(cli.config, options);
-  const token = await findToken(cli.config, options, role, tls?.certFile !== undefined);
-  return cli.connect({
+  return {
     endpoint: options.endpoint ?? cli.config.endpoint,
-    ...(token === null ? {} : { token }),
     ...(tls === null ? {} : { tls }),
     ...(cli.config.allowInsecure ? { allowInsecure: 'beyond-loopback' as const } : {}),
     ...(namespace === '' ? {} : { namespace }),
     ...(options.timeout === undefined ? {} : { timeoutMs: options.timeout }),
     ...(cli.config.traceparent === null ? {} : { traceparent: cli.config.traceparent }),
-  });
+  };
 }
 
 function tlsOf(config: ClientConfig, options: GlobalOptions): TlsOptions | null {

@@ -20,6 +20,7 @@ export function toRecord(event: Event): EventRecord {
     body: event.body,
     prevHash: hex(event.prevHash),
     hash: hex(event.hash),
+    texts: event.texts.map(({ digest, salt, text }) => ({ digest: hex(digest), salt: hex(salt), text })),
   };
 }
 

@@ -12,7 +12,7 @@ export const EXIT = {
   refused: 3,
   /** `check`: the write may not be accepted. */
   denied: 4,
-  /** The coordinator, or the database, cannot be reached. */
+  /** The coordinator, the database, or the target of a rehearsal, cannot be reached. */
   unavailable: 5,
   /** No such run, lease, event, … that the caller may see. */
   notFound: 6,

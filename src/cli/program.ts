@@ -8,15 +8,20 @@ import { registerCheck } from './commands/check.js';
 import { registerCompletion } from './commands/completion.js';
 import { registerDoctor } from './commands/doctor.js';
 import { registerExec } from './commands/exec.js';
+import { registerFreeze } from './commands/freeze.js';
+import { registerGuard } from './commands/guard.js';
+import { registerInDoubt } from './commands/in-doubt.js';
 import { registerKeys } from './commands/keys.js';
 import { registerLease } from './commands/lease.js';
 import { registerMap } from './commands/map.js';
 import { registerMigrate } from './commands/migrate.js';
 import { registerNamespace } from './commands/namespace.js';
+import { registerRehearse } from './commands/rehearse.js';
 import { registerRun } from './commands/run.js';
 import { registerServe } from './commands/serve.js';
 import { registerStatus } from './commands/status.js';
 import { registerToken } from './commands/token.js';
+import { registerWatch } from './commands/watch.js';
 import { registerWho } from './commands/who.js';
 import { registerWhy } from './commands/why.js';
 import { type Environment, EnvironmentError, readClientConfig } from './environment.js';
@@ -75,8 +80,13 @@ const REGISTERED = [
   registerMap,
   registerRun,
   registerLease,
+  registerInDoubt,
+  registerFreeze,
   registerExec,
   registerCheck,
+  registerWatch,
+  registerGuard,
+  registerRehearse,
   registerAudit,
   registerNamespace,
   registerKeys,

@@ -7,6 +7,7 @@ import {
   Access,
   type Blocker,
   EndReason,
+  type Freeze,
   type Lease,
   type LeaseEntry,
   LeaseState,
@@ -90,6 +91,7 @@ export function showLease(out: Output, lease: Lease): void {
     ['never beyond', when(lease.maxExpiresAt)],
     ['ended', when(lease.endedAt)],
     ['lock delay until', when(lease.lockDelayUntil)],
+    ['part of', lease.delegatedFrom],
     ['purpose', lease.purpose],
     ['generation', String(lease.generation)],
   ]);
@@ -111,6 +113,7 @@ export function showEntries(out: Output, entries: readonly LeaseEntry[]): void {
     ]),
   );
   for (const entry of entries) {
+    if (entry.suspended) out.line(`${clean(entry.resource)} is suspended: a child run holds it, or some of it.`);
     if (entry.observedRefusal !== undefined) out.line(observedText(entry.resource, entry.observedRefusal));
   }
 }
@@ -130,6 +133,7 @@ export function showRefusal(
   const own = refusal.kind === RefusalKind.REFUSAL_KIND_ALREADY_HELD;
   for (const blocker of refusal.blockers)
     say(`  ${blockerText(blocker, own ? 'another lease of this run' : undefined)}`);
+  for (const freeze of refusal.freezes) say(`  ${freezeText(freeze)}`);
   if (refusal.cycle.length > 0) say(`  cycle: ${refusal.cycle.join(' → ')}`);
   if (refusal.grantable.length > 0) {
     say(`  could be granted now: ${refusal.grantable.map((entry) => covered(entry.resource, entry.scope)).join(', ')}`);
@@ -145,7 +149,7 @@ export function showRefusal(
 /** The API words it for all clients; here waiting is an option, and who decides about a stuck holder is nobody who waits. */
 function whatToDo({ kind, resolution, grantable }: Refusal): string {
   const { action = '', who = '' } = resolution ?? {};
-  if (kind === RefusalKind.REFUSAL_KIND_HELD) {
+  if (kind === RefusalKind.REFUSAL_KIND_HELD && action.includes('(set wait)')) {
     const part = grantable.length === 0 ? '' : ', or ask for the part that could be granted now';
     const decides = who === '' || who === 'runner' ? 'an operator' : who;
     return `wait for it (--wait 5m), or ask again later${part}. If the holder is stuck, ${decides} decides.`;
@@ -174,8 +178,17 @@ export function blockerText(blocker: Blocker, whose?: string): string {
   return parts.join(', ');
 }
 
+/** One sentence about what keeps everybody from it. */
+function freezeText(freeze: Freeze): string {
+  const by = freeze.frozenBy === '' ? 'an operator' : freeze.frozenBy;
+  const until = freeze.until === undefined ? 'until it is thawed' : `until ${when(freeze.until)}`;
+  const why = freeze.reason === '' ? '' : `: "${freeze.reason}"`;
+  return `${by} has frozen ${covered(freeze.pattern, freeze.scope)} since ${when(freeze.frozenAt)}, ${until}${why}`;
+}
+
 export function waitingText(place: WaitingPlace): string {
-  const ahead = place.waitsFor.map((blocker) => `\n  ${blockerText(blocker)}`).join('');
+  const inTheWay = [...place.freezes.map(freezeText), ...place.waitsFor.map((blocker) => blockerText(blocker))];
+  const ahead = inTheWay.map((text) => `\n  ${text}`).join('');
   const earliest = durationMs(place.earliestAfter);
   const soonest = earliest === undefined ? '' : `, free at the earliest in ${lasting(earliest)}`;
   return `waiting, place ${place.place}, until ${when(place.waitsUntil)}${soonest}${ahead}`;
@@ -244,6 +257,21 @@ export function showLeases(out: Output, leases: readonly Lease[]): void {
   );
 }
 
+/** What operators have frozen; who and why is told to some only. */
+export function showFreezes(out: Output, freezes: readonly Freeze[], heading = 'FROZEN'): void {
+  out.table(
+    [heading, 'CHECKS', 'SINCE', 'UNTIL', 'BY', 'REASON'],
+    freezes.map((freeze) => [
+      covered(freeze.pattern, freeze.scope),
+      freeze.denyChecks ? 'denied' : 'allowed',
+      when(freeze.frozenAt),
+      freeze.until === undefined ? 'thawed' : when(freeze.until),
+      freeze.frozenBy,
+      short(freeze.reason),
+    ]),
+  );
+}
+
 /** What an end means: for targets that ask at once, for those that do not when the last credential is dead. */
 export function inForce(effectiveAt: Timestamp | undefined): string {
   return `no check allows its tokens any more, and from ${when(effectiveAt)} no target accepts its credentials`;
@@ -255,8 +283,16 @@ export function showOpenWrites(out: Output, writes: readonly OpenWrite[]): void 
   out.line();
   out.line(out.style('Unresolved: these writes were let in, and nobody has said what became of them.', 'yellow'));
   out.table(
-    ['RESOURCE', 'ACTION', 'LEASE', 'REQUEST', 'LET IN'],
-    writes.map((write) => [write.resource, write.action, write.leaseId, write.requestId, when(write.admittedAt)]),
+    ['WRITE', 'RESOURCE', 'ACTION', 'TARGET', 'REQUEST', 'LET IN', 'IN DOUBT SINCE'],
+    writes.map((write) => [
+      write.admissionId,
+      write.resource,
+      write.action,
+      write.target,
+      write.requestId,
+      when(write.admittedAt),
+      when(write.inDoubtSince),
+    ]),
   );
 }
 

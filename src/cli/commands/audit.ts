@@ -1,115 +1,44 @@
-import { createReadStream, createWriteStream } from 'node:fs';
-import { rename, rm } from 'node:fs/promises';
-import { finished } from 'node:stream/promises';
 import type { Command } from 'commander';
-import type { WritClient } from '../../clients/common/connect.js';
+import { fromProtoJson, protoJson } from '../../contract/proto-json.js';
 import { EVENT_KINDS } from '../../engine/event-codec.js';
-import { GetCheckpointResponse, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
+import { EraseTextsResponse, GetCheckpointResponse, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
 import type { Checkpoint } from '../../services/api.js';
 import { isSigned } from '../../services/kept-checkpoint.js';
-import { formatEvent, formatHeader } from '../../services/log-export.js';
-import { keyFingerprint, type LogVerdict, verifyLog } from '../../services/verify-log.js';
-import { cannotWrite, readInput, repeated, wholeNumber } from '../arguments.js';
+import { keyFingerprint, type LogVerdict, verifyLogs } from '../../services/verify-log.js';
+import { readInput, repeated, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
-import { toCheckpoint, toRecord } from '../event-form.js';
+import { toCheckpoint } from '../event-form.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { fromProtoJson, momentJson, protoJson } from '../proto-json.js';
 import { counted, momentText } from '../show.js';
+import { momentJson } from '../time-json.js';
+import { registerArchive } from './audit-archive.js';
+import { bytesOf, registerExport } from './audit-export.js';
+import { registerReconcile } from './audit-reconcile.js';
 import { showEvent } from './why.js';
 
 export function registerAudit(program: Command, cli: Cli): void {
   const audit = program.command('audit').description('the tamper-evident log');
   registerExport(audit, cli);
+  registerArchive(audit, cli);
   registerVerify(audit, cli);
+  registerReconcile(audit, cli);
   registerEvents(audit, cli);
   registerCheckpoint(audit, cli);
-}
-
-function registerExport(audit: Command, cli: Cli): void {
-  const command = audit
-    .command('export')
-    .description('write the log to a file, with a signed checkpoint over its end')
-    .requiredOption('-o, --output <file>', 'file to write; - is standard output')
-    .option('--after <revision>', 'only events after this revision', wholeNumber(), 0);
-  action<{ output: string; after: number }>(command, cli, async ({ out, options, client }) => {
-    const { output, after } = options;
-    const writ = await client('auditor');
-    if (output === '-') {
-      const { count } = await writeExport(writ, after, async (text) => out.raw(text));
-      out.note(`${counted(count, 'event')}.`);
-      return EXIT.ok;
-    }
-    const summary = await exportToFile(writ, after, output);
-    const { events, revision, keyId } = summary;
-    out.result(
-      () => ({ file: output, events, revision: String(revision), keyId }),
-      () => {
-        out.line(`${counted(events, 'event')}, up to revision ${revision}, written to ${output}.`);
-        out.line(
-          `Signed by key ${keyId}. Verify it with: writ audit verify ${after === 0 ? '' : `--after ${after} `}${output}`,
-        );
-      },
-    );
-    return EXIT.ok;
-  });
-}
-
-async function exportToFile(writ: WritClient, after: number, path: string) {
-  // Whole or not at all: half an export would look like one that was cut off.
-  const draft = `${path}.part`;
-  const file = createWriteStream(draft, { mode: 0o600 });
-  const ended = finished(file);
-  ended.catch(() => undefined);
-  try {
-    const { count, revision, keyId } = await writeExport(writ, after, async (text) => {
-      if (!file.write(text)) await Promise.race([new Promise<void>((resolve) => file.once('drain', resolve)), ended]);
-    });
-    file.end();
-    await ended;
-    await rename(draft, path);
-    return { events: count, revision, keyId };
-  } catch (error) {
-    file.destroy();
-    await rm(draft, { force: true });
-    throw cannotWrite(path, error);
-  }
-}
-
-/** The checkpoint comes first, so the events end at it, also when more are written meanwhile. */
-async function writeExport(writ: WritClient, after: number, write: (text: string) => Promise<void>) {
-  const { checkpoint: signed } = await writ.audit.getCheckpoint({});
-  if (signed === undefined) throw new CliError(EXIT.failure, 'The coordinator gave no checkpoint.');
-  const checkpoint = toCheckpoint(signed);
-  const { revision, keyId } = checkpoint;
-  if (after > revision)
-    throw new CliError(EXIT.usage, `The log ends at revision ${revision}; there is nothing after ${after}.`);
-  await write(`${formatHeader({ namespace: checkpoint.namespace, afterRevision: after, checkpoint })}\n`);
-  let last = after;
-  if (last < revision) {
-    for await (const { events } of writ.audit.exportEvents({ afterRevision: BigInt(after) })) {
-      const wanted = events.map(toRecord).filter((event) => event.revision <= revision);
-      await write(wanted.map((event) => `${formatEvent(event)}\n`).join(''));
-      last = wanted.at(-1)?.revision ?? last;
-      if (last >= revision) break;
-    }
-  }
-  if (last !== revision)
-    throw new CliError(EXIT.failure, `The export ended at revision ${last}, before the checkpoint's ${revision}.`);
-  return { count: revision - after, revision, keyId };
+  registerErase(audit, cli);
 }
 
 function registerVerify(audit: Command, cli: Cli): void {
   const verify = audit
     .command('verify')
-    .argument('<file>', 'an export; - is standard input')
+    .argument('<file...>', 'an export; or archives, the oldest first, and the rest; - is standard input')
     .description('verify an export offline, with the public key only; names the first bad event')
     .option('--public-key <file>', 'public key that must have signed it, in PEM')
     .option('--after <revision>', 'the export is known to begin after this revision', wholeNumber())
     .option(
       '--checkpoint <file>',
-      'checkpoint kept earlier (audit checkpoint --json): the export must reach and fit it',
+      'checkpoint kept earlier (audit checkpoint --json, or a line `checkpoint` of a replica): the export must reach and fit it',
     )
     .addHelpText(
       'after',
@@ -120,17 +49,20 @@ function registerVerify(audit: Command, cli: Cli): void {
     readonly after?: number;
     readonly checkpoint?: string;
   }
-  action<VerifyOptions>(verify, cli, async ({ out, options, args: [file = ''] }) => {
+  action<VerifyOptions>(verify, cli, async ({ out, options, args: files }) => {
     const kept = options.checkpoint === undefined ? undefined : await checkpointFrom(options.checkpoint);
     const publicKey = options.publicKey === undefined ? kept?.publicKeyPem : await publicKeyFrom(options.publicKey);
-    const verdict = await verifyLog(file === '-' ? process.stdin : bytesOf(file), {
-      ...(publicKey === undefined ? {} : { publicKey }),
-      ...(options.after === undefined ? {} : { afterRevision: options.after }),
-      ...(kept === undefined ? {} : { kept }),
-    });
+    const verdict = await verifyLogs(
+      files.map((file) => (file === '-' ? process.stdin : bytesOf(file))),
+      {
+        ...(publicKey === undefined ? {} : { publicKey }),
+        ...(options.after === undefined ? {} : { afterRevision: options.after }),
+        ...(kept === undefined ? {} : { kept }),
+      },
+    );
     out.result(
       () => verdictJson(verdict),
-      () => showVerdict(out, verdict),
+      () => showVerdict(out, verdict, files),
     );
     return verdict.ok ? EXIT.ok : EXIT.verification;
   });
@@ -149,20 +81,14 @@ async function publicKeyFrom(path: string): Promise<string> {
 async function checkpointFrom(path: string): Promise<Checkpoint> {
   const text = await readInput(path);
   try {
-    const { checkpoint } = fromProtoJson(GetCheckpointResponse, JSON.parse(text));
+    // A line of a replica's log has more around it.
+    const { checkpoint: signed } = JSON.parse(text);
+    const { checkpoint } = fromProtoJson(GetCheckpointResponse, { checkpoint: signed });
     if (checkpoint !== undefined && isSigned(toCheckpoint(checkpoint))) return toCheckpoint(checkpoint);
   } catch {
     // Said below.
   }
   throw new CliError(EXIT.usage, `${path} holds no signed checkpoint as \`writ audit checkpoint --json\` prints it.`);
-}
-
-async function* bytesOf(path: string): AsyncGenerator<Uint8Array> {
-  try {
-    yield* createReadStream(path) as AsyncIterable<Uint8Array>;
-  } catch (error) {
-    throw new CliError(EXIT.usage, `${path} cannot be read: ${(error as Error).message}`);
-  }
 }
 
 function verdictJson(verdict: LogVerdict): unknown {
@@ -185,15 +111,16 @@ function verdictJson(verdict: LogVerdict): unknown {
           },
     keyFingerprint: verdict.keyFingerprint,
     keyGiven: verdict.keyGiven,
+    remarks: verdict.remarks,
   };
 }
 
-function showVerdict(out: Output, verdict: LogVerdict): void {
+function showVerdict(out: Output, verdict: LogVerdict, files: readonly string[]): void {
   const { problem, checkpoint } = verdict;
   if (problem !== null) {
     const where = problem.revision === null ? '' : ` First bad event: ${problem.revision}.`;
     out.line(
-      `${out.style('NOT VERIFIED', 'red')} (${problem.fault.replace('_', ' ')}): ${problem.message}${where} Line ${problem.line}.`,
+      `${out.style('NOT VERIFIED', 'red')} (${problem.fault.replace('_', ' ')}): ${problem.message}${where} Line ${problem.line}${files.length > 1 ? ` of ${files[problem.part]}` : ''}.`,
     );
     if (verdict.events > 0)
       out.line(
@@ -205,6 +132,7 @@ function showVerdict(out: Output, verdict: LogVerdict): void {
     `${out.style('verified', 'green')}: ${counted(verdict.events, 'event')} of namespace ${verdict.namespace}, revisions ${verdict.firstRevision} to ${verdict.lastRevision}, none changed, removed, inserted or reordered.`,
   );
   if (checkpoint !== null) out.line(`The end is signed: ${momentText(checkpoint.time)}, hash ${checkpoint.hash}.`);
+  for (const remark of verdict.remarks) out.line(remark);
   if (verdict.firstRevision > 1) out.line(`It says nothing about the events before revision ${verdict.firstRevision}.`);
   out.line(`Key ${checkpoint?.keyId ?? ''}, fingerprint (SHA-256) ${verdict.keyFingerprint}.`);
   if (!verdict.keyGiven)
@@ -251,14 +179,20 @@ function registerEvents(audit: Command, cli: Cli): void {
       afterRevision: BigInt(options.after ?? 0),
       newestFirst: options.newest === true,
     };
+    let firstRevision = 0n;
     const found = await pages(
       (page) => writ.audit.listEvents({ ...filter, page }),
-      (answer) => answer.events,
+      (answer) => {
+        ({ firstRevision } = answer);
+        return answer.events;
+      },
       options.limit,
     );
     out.result(
-      () => protoJson(ListEventsResponse, { events: found, nextPageToken: '' }),
+      () => protoJson(ListEventsResponse, { events: found, nextPageToken: '', firstRevision }),
       () => {
+        if (firstRevision > 1n)
+          out.note(`The log was cut and begins at revision ${firstRevision}; what came before is in an archive.`);
         if (found.length === 0) out.line('The log has no such event.');
         for (const event of found) showEvent(out, event);
       },
@@ -286,6 +220,29 @@ function registerCheckpoint(audit: Command, cli: Cli): void {
           ['key', `${keyId}, fingerprint (SHA-256) ${keyFingerprint(publicKeyPem)}`],
         ]);
         out.raw(`\n${publicKeyPem}`);
+      },
+    );
+    return EXIT.ok;
+  });
+}
+
+function registerErase(audit: Command, cli: Cli): void {
+  const erase = audit
+    .command('erase')
+    .argument('<run>', 'a run that has ended')
+    .description('erase the free texts (purposes, reasons) of all events of a run; the log itself does not change')
+    .requiredOption('--reason <text>', 'why; recorded');
+  action<{ reason: string }>(erase, cli, async ({ out, args: [runId = ''], options, client }) => {
+    const answer = await (await client('admin')).audit.eraseTexts({ runId, reason: options.reason });
+    out.result(
+      () => protoJson(EraseTextsResponse, answer),
+      () => {
+        out.line(
+          `${counted(Number(answer.erased), 'text')} of run ${runId} erased; their salted hashes stay in the log.`,
+        );
+        out.note(
+          'The records of the run and its leases keep their texts until they are purged, WRIT_PURGE_AFTER after its end.',
+        );
       },
     );
     return EXIT.ok;

@@ -5,8 +5,9 @@ import type { WritClient } from '../../clients/common/connect.js';
 import { WritError } from '../../clients/common/errors.js';
 import { toTimestamp } from '../../clients/common/time.js';
 import { acquire } from '../../clients/runner/acquire.js';
-import { type LeaseLostError, RefusedError } from '../../clients/runner/errors.js';
+import { CredentialNotIssuedError, type LeaseLostError, RefusedError } from '../../clients/runner/errors.js';
 import type { Lease } from '../../clients/runner/lease.js';
+import { protoJson } from '../../contract/proto-json.js';
 import { RunState } from '../../gen/writ/v1/run_service.js';
 import { Refusal } from '../../gen/writ/v1/types.js';
 import {
@@ -15,18 +16,19 @@ import {
   askedWriteSet,
   duration,
   moment,
+  repeated,
   type WriteSetFlags,
 } from '../arguments.js';
 import { action, type Cli, CliError, type Invocation } from '../cli.js';
 import type { Environment } from '../environment.js';
 import { contractFor } from '../exec/contract.js';
+import { CredentialFiles } from '../exec/credential-files.js';
 import { writeEntriesFile } from '../exec/entries-file.js';
 import { Interrupts } from '../exec/interrupts.js';
 import { ProcessGroup } from '../exec/process-group.js';
 import { ProgressWatch } from '../exec/progress-watch.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
-import { protoJson } from '../proto-json.js';
 import { lasting, observedText, showRefusal, waitingText } from '../show.js';
 import { authorityEnd } from './run.js';
 
@@ -39,6 +41,7 @@ interface ExecOptions extends WriteSetFlags {
   readonly ttl?: number;
   readonly wait?: number;
   readonly key?: string;
+  readonly audience?: readonly string[];
   readonly progressCommand?: string;
   readonly progressInterval: number;
   readonly progressWindow?: number;
@@ -47,7 +50,9 @@ interface ExecOptions extends WriteSetFlags {
 
 const HELP = `
 The command gets WRIT_RUN_ID, WRIT_LEASE_ID, WRIT_FENCING_TOKEN (of the first resource), WRIT_NAMESPACE, and
-WRIT_ENTRIES_FILE: all entries of the lease as a JSON array, removed at the end.
+WRIT_ENTRIES_FILE: all entries of the lease as a JSON array, removed at the end. With --audience it gets
+WRIT_CREDENTIAL_FILE: the credential for the first one, kept fresh; read it anew for every request. WRIT_CREDENTIAL_FILES
+has the file of each audience, as JSON.
 
 Exit codes: that of the command (128 + n if signal n ended it); ${EXIT.refused} refused, and the command did not run;
 ${EXIT.leaseLost} the lease was lost, and the command was ended; ${EXIT.noCommand} no such command; ${EXIT.notExecutable} it cannot be executed.
@@ -69,6 +74,7 @@ export function registerExec(program: Command, cli: Cli): void {
     .option('--ttl <duration>', "how long the lease lives unless renewed (default: the conflict map's)", duration)
     .option('--wait <duration>', 'wait for what others hold', duration)
     .option('--key <key>', 'idempotency key of the acquire, with --run')
+    .option('--audience <name>', 'target to get a credential for, kept fresh in a file; repeatable', repeated)
     .option('--progress-command <cmd>', 'shell command; the lease is renewed only while its output changes')
     .addOption(
       new Option('--progress-interval <duration>', 'how often to look at its output')
@@ -131,6 +137,14 @@ async function createRun(
   return run.runId;
 }
 
+/** The command gets the lease, not what the runner or the coordinator know (least privilege). */
+const OWN_SECRETS: ReadonlySet<string> = new Set([
+  'WRIT_TOKEN',
+  'WRIT_DATABASE_URL',
+  'WRIT_REDIS_URL',
+  'WRIT_KEY_ENCRYPTION_KEY',
+]);
+
 /** The run was made for this command, so it ends with it. That it cannot be said is no failure of the command. */
 async function finishRun(out: Output, writ: WritClient, runId: string, code: number): Promise<void> {
   const finished = code === EXIT.ok;
@@ -165,6 +179,9 @@ async function underLease(
       onJeopardy: (remainingMs, cause) =>
         out.note(`writ: the lease is in jeopardy, valid for another ${lasting(remainingMs)}: ${cause.message}`),
       onSafe: () => out.note('writ: the lease is safe again.'),
+      onAskedToYield: (wanted) => out.note(`writ: another run waits for ${wanted.join(', ')}.`),
+      onInputChanged: (input) =>
+        out.note(`writ: another run was granted a write on ${input}, which is only read here.`),
       mayRenew: () => keeper.mayRenew(),
       ...(options.ttl === undefined ? {} : { ttlMs: options.ttl }),
       ...(options.wait === undefined ? {} : { waitMs: options.wait }),
@@ -176,13 +193,21 @@ async function underLease(
   for (const { resource, observedRefusal } of lease.entries)
     if (observedRefusal !== undefined) out.note(`writ: ${observedText(resource, observedRefusal)}`);
   const entries = await writeEntriesFile(lease.entries);
-  // The command gets the lease, not the runner's own credentials (least privilege).
-  const { WRIT_TOKEN: _, ...inherited } = cli.env;
-  const env = { ...inherited, ...leaseVariables(lease, namespace, entries.path) };
+  const inherited = Object.fromEntries(Object.entries(cli.env).filter(([name]) => !OWN_SECRETS.has(name)));
+  let credentials: CredentialFiles | undefined;
   try {
+    const { audience = [] } = options;
+    credentials = await CredentialFiles.start(entries.directory, await client('runner'), lease, audience, (text) =>
+      out.note(text),
+    );
+    const env = { ...inherited, ...leaseVariables(lease, namespace, entries.path), ...credentials.variables };
     keeper.keep(lease, env);
     return await supervise(out, lease, args, env, options.grace, interrupts);
+  } catch (error) {
+    if (!(error instanceof CredentialNotIssuedError)) throw error;
+    return notGranted(new RefusedError(error.refusal), out, requestId, interrupts);
   } finally {
+    credentials?.stop();
     keeper.stop();
     await entries.remove();
     await lease.release().catch((error: Error) => {

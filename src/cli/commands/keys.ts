@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { protoJson } from '../../contract/proto-json.js';
 import {
   ListSigningKeysResponse,
   RetireSigningKeyResponse,
@@ -9,7 +10,6 @@ import {
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
-import { protoJson } from '../proto-json.js';
 import { when } from '../show.js';
 
 export function registerKeys(program: Command, cli: Cli): void {

@@ -3,7 +3,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
 import { toDuration } from '../../clients/common/time.js';
-import { wireEntries } from '../../clients/runner/acquire.js';
+import { protoJson } from '../../contract/proto-json.js';
 import {
   AcquireWriteSetResponse,
   GetLeaseResponse,
@@ -16,19 +16,11 @@ import {
   type WaitingPlace,
 } from '../../gen/writ/v1/lease_service.js';
 import { LeaseState } from '../../gen/writ/v1/types.js';
-import {
-  type AskedWriteSet,
-  addWriteSetOptions,
-  askedWriteSet,
-  duration,
-  repeated,
-  type WriteSetFlags,
-} from '../arguments.js';
+import { addWriteSetOptions, askedWriteSet, duration, repeated } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { Interrupts } from '../exec/interrupts.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
 import {
   endReasonWord,
   inForce,
@@ -40,46 +32,22 @@ import {
   showRefusal,
   waitingText,
 } from '../show.js';
+import { type AcquireOptions, type AcquireRequest, MIN_ROUND_MS, requestOf } from '../write-set-request.js';
+import { registerAmend } from './lease-amend.js';
+import { registerTakeOver } from './lease-take-over.js';
 
 export function registerLease(program: Command, cli: Cli): void {
   const lease = program.command('lease').description('write sets and leases');
   registerAcquire(lease, cli);
   registerPreview(lease, cli);
+  registerTakeOver(lease, cli);
   registerReads(lease, cli);
+  registerAmend(lease, cli);
   registerRenew(lease, cli);
   registerEnds(lease, cli);
 }
 
-interface AcquireOptions extends WriteSetFlags {
-  readonly run: string;
-  readonly ttl?: number;
-  readonly wait?: number;
-  readonly key?: string;
-  readonly purpose?: string;
-  readonly requestId?: string;
-}
-
-/** A coordinator that answers `waiting` at once is not asked in a tight loop. */
-const MIN_ROUND_MS = 100;
 const GIVE_UP_TIMEOUT_MS = 3_000;
-
-type AcquireRequest = ReturnType<typeof requestOf>;
-
-/** What acquire and preview have in common. */
-function requestOf(asked: AskedWriteSet, options: AcquireOptions) {
-  const { task } = asked;
-  return {
-    runId: options.run,
-    entries: wireEntries(asked.resources ?? []),
-    task: task === undefined ? undefined : { name: task.name, parameters: { ...task.parameters } },
-    resourceSet: asked.resourceSet ?? '',
-    ttl: options.ttl === undefined ? undefined : toDuration(options.ttl),
-    wait: options.wait === undefined ? undefined : toDuration(options.wait),
-    idempotencyKey: options.key ?? '',
-    purpose: options.purpose ?? '',
-    requestId: options.requestId ?? '',
-  };
-}
 
 function registerAcquire(lease: Command, cli: Cli): void {
   const acquire = lease
@@ -91,6 +59,7 @@ function registerAcquire(lease: Command, cli: Cli): void {
     .option('--ttl <duration>', "how long it lives unless renewed (default: the conflict map's)", duration)
     .option('--wait <duration>', 'wait for what others hold', duration)
     .option('--key <key>', 'idempotency key: the same key returns the same lease')
+    .option('--delegated-from <lease>', "a part of this lease of the run's parent (writ run create --parent)")
     .option('--purpose <text>', 'what for')
     .option('--request-id <id>', 'finds the attempt later: writ why ID');
   action<AcquireOptions>(acquire, cli, async ({ out, options, client }) => {
@@ -167,7 +136,7 @@ function registerPreview(lease: Command, cli: Cli): void {
     .description('say what acquire would answer now; grants nothing')
     .requiredOption('--run <id>', 'the run that would hold it');
   const resources = addWriteSetOptions(preview);
-  preview.option('--ttl <duration>', 'as in acquire', duration);
+  preview.option('--ttl <duration>', 'as in acquire', duration).option('--delegated-from <lease>', 'as in acquire');
   action<AcquireOptions>(preview, cli, async ({ out, options, client }) => {
     const asked = await askedWriteSet(cli, options, resources);
     const answer = await (await client('runner')).lease.previewWriteSet({ request: requestOf(asked, options) });
@@ -300,7 +269,10 @@ function registerEnds(lease: Command, cli: Cli): void {
     const answer = await (await client('runner')).lease.releaseLease({ runId: options.run, lease });
     out.result(
       () => protoJson(ReleaseLeaseResponse, answer),
-      () => out.line(releaseText(answer)),
+      () => {
+        out.line(releaseText(answer));
+        showOpenWrites(out, answer.openWrites);
+      },
     );
     return EXIT.ok;
   });

@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { type RequestedResource, wireEntries } from '../../clients/runner/acquire.js';
+import { type RequestedResource, wireEntries } from '../../clients/runner/write-set.js';
+import { protoJson } from '../../contract/proto-json.js';
 import { ExplainConflictResponse } from '../../gen/writ/v1/conflict_map_service.js';
 import { RefusalKind } from '../../gen/writ/v1/types.js';
 import { parameter, ResourceOptions } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { readMapFiles } from '../map-files.js';
-import { protoJson } from '../proto-json.js';
 import { showEntries, showRefusal } from '../show.js';
 
 interface ExplainOptions {

@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
 import { WritError } from '../../clients/common/errors.js';
+import { protoJson } from '../../contract/proto-json.js';
 import {
   type AffectedLease,
   GetConflictMapResponse,
@@ -13,18 +14,19 @@ import {
   PutConflictMapResponse,
 } from '../../gen/writ/v1/conflict_map_service.js';
 import { checkConflictMapText } from '../../services/conflict-map-text.js';
+import { unifiedDiff } from '../../services/text-diff.js';
 import { cannotWrite, wholeNumber } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { type MapFiles, readMapFiles } from '../map-files.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
 import { counted, several, when } from '../show.js';
-import { unifiedDiff } from '../text-diff.js';
+import { droppedText, refuseDropping, wouldDrop } from './map-dropped-kinds.js';
 import { registerExplain } from './map-explain.js';
 import { livePairs, showLivePairs } from './map-live-pairs.js';
 import { showMatrix } from './map-matrix.js';
+import { registerRehearsals } from './map-rehearsals.js';
 
 const FILE = 'a file, a directory of fragments, or - for standard input';
 
@@ -45,6 +47,7 @@ export function registerMap(program: Command, cli: Cli): void {
   registerApply(map, cli);
   registerRollback(map, cli);
   registerLists(map, cli);
+  registerRehearsals(map, cli);
 }
 
 function registerGet(map: Command, cli: Cli): void {
@@ -165,10 +168,12 @@ async function previewMap(out: Output, writ: WritClient, files: MapFiles, handli
   const document = files.text();
   const answer = await writ.conflictMap.previewConflictMap({ document, onLiveConflict: HANDLING[handling] ?? 0 });
   const pairs = await livePairs(writ, document, answer.affected);
+  const dropped = await wouldDrop(writ, document);
   out.result(
-    () => ({ ...(protoJson(PreviewConflictMapResponse, answer) as object), pairs }),
+    () => ({ ...(protoJson(PreviewConflictMapResponse, answer) as object), pairs, droppedKinds: dropped }),
     () => {
       showProblems(out, locally(files, answer.problems));
+      if (dropped.length > 0) out.line(`${droppedText(dropped)}.`);
       showAffected(out, answer.affected, 'would be');
       showLivePairs(out, pairs);
       if (answer.accepted) out.line(out.style('It would be taken.', 'green'));
@@ -256,13 +261,14 @@ interface ApplyOptions {
   readonly expectedVersion?: number;
   readonly onLiveConflict: string;
   readonly dryRun?: boolean;
+  readonly dropKinds?: boolean;
 }
 
 function registerApply(map: Command, cli: Cli): void {
   const apply = map
     .command('apply')
     .argument('<file>', FILE)
-    .description('replace the map; one file is put as it is, fragments as one document')
+    .description('replace the whole map; one file is put as it is, fragments as one document')
     .option('--reason <text>', 'why, for the history')
     .option(
       '--expected-version <number>',
@@ -270,6 +276,7 @@ function registerApply(map: Command, cli: Cli): void {
       wholeNumber(),
     )
     .addOption(onLiveConflict())
+    .option('--drop-kinds', 'let kinds go away that are in force and not in the file; without it that is refused')
     .option('--dry-run', 'preview only');
   action<ApplyOptions>(apply, cli, async ({ out, options, args: [path = ''], client }) => {
     const files = await readMapFiles(cli, path);
@@ -307,6 +314,8 @@ async function put(
     );
     return;
   }
+  // Against another version than the current one it is the coordinator that refuses.
+  if (options.dropKinds !== true && expected === current.version) refuseDropping(current.document, document);
   const request = {
     document,
     expectedVersion: expected,
@@ -349,7 +358,8 @@ function registerRollback(map: Command, cli: Cli): void {
     const version = Number(text);
     const writ = await client('admin');
     const { document } = await writ.conflictMap.getConflictMap({ version: BigInt(version) });
-    await put(out, writ, document, { ...options, reason: options.reason ?? `rolled back to version ${version}` });
+    const reason = options.reason ?? `rolled back to version ${version}`;
+    await put(out, writ, document, { ...options, reason, dropKinds: true });
     return EXIT.ok;
   });
 }

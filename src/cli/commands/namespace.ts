@@ -1,9 +1,9 @@
 import type { Command } from 'commander';
+import { protoJson } from '../../contract/proto-json.js';
 import { CreateNamespaceResponse, ListNamespacesResponse } from '../../gen/writ/v1/namespace_service.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
 import { when } from '../show.js';
 
 export function registerNamespace(program: Command, cli: Cli): void {
@@ -12,9 +12,11 @@ export function registerNamespace(program: Command, cli: Cli): void {
   const create = namespace
     .command('create')
     .argument('<name>', '1 to 64 of a-z, 0-9 and -')
+    .option('--database <name>', 'that it is to live in, for good; default: main')
     .description('create a namespace; idempotent');
-  action(create, cli, async ({ out, args: [name = ''], client }) => {
-    const answer = await (await client('admin')).namespaces.createNamespace({ name });
+  action<{ database?: string }>(create, cli, async ({ out, args: [name = ''], options, client }) => {
+    const { database = '' } = options;
+    const answer = await (await client('admin')).namespaces.createNamespace({ name, database });
     out.result(
       () => protoJson(CreateNamespaceResponse, answer),
       () => out.line(answer.created ? `Created ${name}.` : `${name} was there already.`),
@@ -33,8 +35,8 @@ export function registerNamespace(program: Command, cli: Cli): void {
       () => protoJson(ListNamespacesResponse, { namespaces, nextPageToken: '' }),
       () => {
         out.table(
-          ['NAMESPACE', 'SINCE'],
-          namespaces.map((one) => [one.name, when(one.createdAt)]),
+          ['NAMESPACE', 'DATABASE', 'SINCE'],
+          namespaces.map((one) => [one.name, one.database, when(one.createdAt)]),
         );
       },
     );

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { toTimestamp } from '../../clients/common/time.js';
+import { protoJson } from '../../contract/proto-json.js';
 import {
   CreateRunResponse,
   GetRunResponse,
@@ -16,7 +17,6 @@ import { duration, moment, repeated } from '../arguments.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
 import { inForce, showOpenWrites, showRun, showRuns } from '../show.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
@@ -212,7 +212,8 @@ function registerStops(run: Command, cli: Cli): void {
     out.result(
       () => protoJson(StopRunResponse, answer),
       () => {
-        out.line(`Run ${runId} is stopped: ${inForce(answer.effectiveAt)}.`);
+        const state = answer.run?.state === RunState.RUN_STATE_STOPPING ? 'stopping' : 'stopped';
+        out.line(`Run ${runId} is ${state}: ${inForce(answer.effectiveAt)}.`);
         showOpenWrites(out, answer.openWrites);
       },
     );

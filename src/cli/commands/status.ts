@@ -1,11 +1,13 @@
 import type { Command } from 'commander';
+import { protoJson } from '../../contract/proto-json.js';
 import { Namespace } from '../../gen/writ/v1/namespace_service.js';
 import { Run, RunState } from '../../gen/writ/v1/run_service.js';
+import { Freeze } from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { durationJson, protoJson } from '../proto-json.js';
-import { showRuns, when } from '../show.js';
+import { showFreezes, showRuns, when } from '../show.js';
+import { durationJson } from '../time-json.js';
 
 /** States in which a run needs somebody. */
 const ATTENTION = [RunState.RUN_STATE_WAITING_FOR_INPUT, RunState.RUN_STATE_BLOCKED, RunState.RUN_STATE_STOPPING];
@@ -25,6 +27,10 @@ export function registerStatus(program: Command, cli: Cli): void {
       (page) => writ.run.listRuns({ namespace: namespace === '' ? 'default' : namespace, states: ATTENTION, page }),
       (answer) => answer.runs,
     );
+    const freezes = await pages(
+      (page) => writ.lease.listFreezes({ namespace: namespace === '' ? 'default' : namespace, page }),
+      (answer) => answer.freezes,
+    );
     const endpoint = options.endpoint ?? cli.config.endpoint;
     out.result(
       () => ({
@@ -32,6 +38,7 @@ export function registerStatus(program: Command, cli: Cli): void {
         answeredIn: durationJson(answeredInMs),
         namespaces: chosen.map((one) => protoJson(Namespace, one)),
         attention: attention.map((run) => protoJson(Run, run)),
+        freezes: freezes.map((freeze) => protoJson(Freeze, freeze)),
       }),
       () => {
         out.line(`${out.style('up', 'green')}: ${endpoint} answered in ${answeredInMs} ms`);
@@ -40,6 +47,10 @@ export function registerStatus(program: Command, cli: Cli): void {
           ['NAMESPACE', 'LOG REVISION', 'MAP VERSION', 'LIVE LEASES', 'WAITING', 'RUNS', 'SINCE'],
           chosen.map(row),
         );
+        if (freezes.length > 0) {
+          out.line();
+          showFreezes(out, freezes, 'FROZEN, AND GRANTED TO NOBODY');
+        }
         if (attention.length === 0) return;
         out.line();
         out.line(out.style('These runs need somebody:', 'yellow'));

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import { protoJson } from '../../contract/proto-json.js';
 import { matchPattern, parsePattern } from '../../domain/pattern.js';
 import { ResolveResourceResponse } from '../../gen/writ/v1/conflict_map_service.js';
 import { FindBlockersResponse, type RuleAbout } from '../../gen/writ/v1/lease_service.js';
@@ -16,8 +17,7 @@ import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
-import { accessWord, covered, runStateWord, short, when } from '../show.js';
+import { accessWord, covered, runStateWord, short, showFreezes, when } from '../show.js';
 
 /** Of runs, by their id: what a lease without a purpose of its own is for. */
 type Purposes = ReadonlyMap<string, string>;
@@ -27,7 +27,7 @@ export function registerWho(program: Command, cli: Cli): void {
     .command('who')
     .argument('<resource>', 'a path or an alias')
     .description(
-      'say who holds a resource, or what excludes it by a rule, who waits, what keeps it closed, and who may ask for it',
+      'say who holds a resource, or what excludes it by a rule, who waits, what keeps it closed or frozen, and who may ask for it',
     );
   action(who, cli, async ({ out, args: [asked = ''], client }) => {
     const writ = await client('operator');
@@ -59,6 +59,7 @@ export function registerWho(program: Command, cli: Cli): void {
           : `of kind ${resolved.kind}, actions: ${resolved.actions.join(', ') || 'none'}`,
       );
       if (resolved.validation === Validation.VALIDATION_LOCAL) out.line(LOCAL);
+      if (resolved.validation === Validation.VALIDATION_VIEW) out.line(VIEW);
       showBlockers(out, found, new Map(runs.map((run) => [run.runId, run.purpose])));
       showReaders(out, leases, resource);
       out.line();
@@ -84,15 +85,24 @@ function showMay(out: Output, may: readonly { readonly run: Run; readonly action
 }
 
 /** Holders, what early ends keep from other runs, then the queue. Runners see the runs of others by a name that tells nothing. */
-function showBlockers(out: Output, { blockers, more }: FindBlockersResponse, purposes: Purposes): void {
+function showBlockers(out: Output, { blockers, more, freezes }: FindBlockersResponse, purposes: Purposes): void {
   const delayed = blockers.filter((blocker) => blocker.lockDelayUntil !== undefined);
-  const holders = blockers.filter((blocker) => !blocker.waiting && blocker.lockDelayUntil === undefined);
+  const doubted = blockers.filter((blocker) => blocker.inDoubtSince !== undefined);
+  const holders = blockers.filter(
+    ({ waiting, lockDelayUntil, inDoubtSince }) =>
+      !waiting && lockDelayUntil === undefined && inDoubtSince === undefined,
+  );
   const waiters = blockers.filter((blocker) => blocker.waiting);
   if (holders.length === 0) out.line('\nNobody holds it, or anything that excludes it.');
   showTable(out, 'HOLDS', holders, purposes);
   showTable(out, 'UNDER LOCK DELAY', delayed, purposes);
+  showTable(out, 'IN DOUBT', doubted, purposes);
+  if (doubted.length > 0) out.line('Granted to nobody until it is known what became of a write: writ in-doubt list');
   showTable(out, 'WAITS FOR', waiters, purposes);
   if (more) out.line('There are more than are shown.');
+  if (freezes.length === 0) return;
+  out.line();
+  showFreezes(out, freezes, 'FROZEN, AND GRANTED TO NOBODY');
 }
 
 function showTable(out: Output, heading: string, blockers: readonly Blocker[], purposes: Purposes): void {
@@ -135,6 +145,9 @@ function showRules(out: Output, rules: readonly RuleAbout[]): void {
 
 const LOCAL =
   'Its targets verify credentials by themselves: after an early end nobody else is granted it before the last one is dead.';
+
+const VIEW =
+  'Its targets decide by a view of the log: after an early end nobody else is granted it before the last older view is dead.';
 
 /** At the resource, below it, or a subtree that it is in. */
 function meets(entry: LeaseEntry, resource: string): boolean {

@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import { timestampMicros } from '../../clients/common/time.js';
+import { protoJson } from '../../contract/proto-json.js';
+import { digestIn, ERASED } from '../../engine/event-texts.js';
 import { type Event, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
 import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { clean, type Output } from '../output.js';
 import { pages } from '../pages.js';
-import { protoJson } from '../proto-json.js';
 import { momentText, several } from '../show.js';
 
 const ID = /^[0-9a-f]{32}$/;
@@ -16,7 +17,7 @@ const MAX_FOLLOWED = 16;
 /** Events that name the lease, or the place in the queue, which a request got. */
 const ASKED = ['lease_queued', 'lease_granted'];
 /** What happens to that later without the request: a waiter's grant and a lease's end carry ids of other requests or none. */
-const FATE = ['lease_granted', 'lease_ended'];
+const FATE = ['lease_granted', 'lease_amended', 'lease_ended'];
 
 export function registerWhy(program: Command, cli: Cli): void {
   const why = program
@@ -40,14 +41,16 @@ export function registerWhy(program: Command, cli: Cli): void {
     if (events.length === 0 && ID.test(id)) events = await search({ leaseId: id });
     if (events.length === 0 && ID.test(id)) events = await search({ runId: id });
     if (events.length === 0) {
-      const hint = 'Checks that were allowed leave no event, and neither do calls that were refused as invalid.';
+      const hint =
+        'No event is left by checks that were allowed, but of tracked actions; by calls that were refused as invalid, or could not be decided; and by what the gate of a service refused without asking: no route (unrouted), a credential that its own verifier refused. Of those the log of that service, or gateway, tells. A denial may take a second to be there.';
       throw new CliError(EXIT.notFound, `The log has nothing by ${id}.`, hint);
     }
     out.result(
-      () => protoJson(ListEventsResponse, { events, nextPageToken: '' }),
+      () => protoJson(ListEventsResponse, { events, nextPageToken: '', firstRevision: 0n }),
       () => {
         for (const event of events) showEvent(out, event);
         for (const leaseId of leaseIds) out.line(fateOf(leaseId, events));
+        for (const line of outcomesOf(events)) out.line(line);
         if (events.length >= MAX_EVENTS) out.note(`Only the first ${events.length} events are shown.`);
       },
     );
@@ -70,13 +73,42 @@ function fateOf(leaseId: string, events: readonly Event[]): string {
     if (granted === undefined) return `So far the request waits; its place: writ lease get ${leaseId}`;
     return `The request ${waited}was granted, and its lease has not ended: writ lease get ${leaseId}`;
   }
-  const told = parse(ended.body) as { endReason?: string; reason?: string; refusal?: { kind?: string } } | null;
+  const told = readableBody(ended) as { endReason?: string; reason?: string; refusal?: { kind?: string } } | null;
   const how = [told?.endReason ?? 'ended', told?.refusal?.kind, told?.reason]
     .filter((text) => (text ?? '') !== '')
     .join(', ');
   return granted === undefined
     ? `The request waited and was not granted: ${clean(how)}.`
     : `The request ${waited}was granted, and its lease has ended: ${clean(how)}.`;
+}
+
+/** What is known of each tracked write that was let in. */
+function outcomesOf(events: readonly Event[]): string[] {
+  const bodies = (kind: string) => events.filter((event) => event.kind === kind).map(readableBody);
+  const admitted = bodies('writes_admitted').flatMap((body) => (body as { writes?: Told[] } | null)?.writes ?? []);
+  const reported = bodies('writes_reported').flatMap((body) => (body as { writes?: Told[] } | null)?.writes ?? []);
+  const settled = bodies('doubt_settled') as (Told | null)[];
+  return admitted.map(({ admissionId, resource = '', action: verb = '' }) => {
+    const finding = settled.find((one) => one?.admissionId === admissionId);
+    const report = reported.find(
+      (one) => one.admissionId === admissionId && one.result !== 'unknown' && !one.contradicts,
+    );
+    const known =
+      finding != null
+        ? `an operator found that it ${finding.happened === true ? 'happened' : 'did not happen'}`
+        : (report?.result ?? 'nobody has said what became of it (writ in-doubt list --open)');
+    return `The write ${verb} on ${clean(resource)} was let in: ${known}.`;
+  });
+}
+
+/** Of a tracked write, as events tell it. */
+interface Told {
+  readonly admissionId?: string;
+  readonly resource?: string;
+  readonly action?: string;
+  readonly result?: string;
+  readonly contradicts?: boolean;
+  readonly happened?: boolean;
 }
 
 /** One event in words: what, who, when, about what, and what its body says. */
@@ -91,7 +123,7 @@ export function showEvent(out: Output, event: Event): void {
     ['  lease', event.leaseId],
     ['  resources', several(event.resources, 8)],
     ['  requests', several(event.requestIds, 4)],
-    ...bodyFacts(event.body).map(([name, value]) => [`  ${name}`, value] as const),
+    ...bodyFacts(event).map(([name, value]) => [`  ${name}`, value] as const),
   ]);
   out.line();
 }
@@ -99,21 +131,42 @@ export function showEvent(out: Output, event: Event): void {
 /** Parts of a body that say something by themselves; the rest is in the export. */
 const TELLING = [
   'refusal',
+  'refusals',
   'message',
   'endReason',
+  'cause',
   'reason',
   'state',
   'purpose',
+  'who',
   'why',
   'version',
+  'endsAs',
+  'target',
+  'happened',
+  'newVersion',
+  'detail',
+  'ended',
+  'acceptsOverlap',
+  'overlaps',
   'blockers',
   'denials',
+  'patterns',
+  'pattern',
+  'scope',
+  'deniesChecks',
+  'thaws',
+  'byTime',
+  'use',
+  'notOwned',
+  'writes',
 ];
 
-function bodyFacts(body: string): [string, string][] {
-  const json = parse(body);
+function bodyFacts(event: Event): [string, string][] {
+  const json = readableBody(event);
   if (typeof json !== 'object' || json === null) return [];
-  const facts = json as Record<string, unknown>;
+  const { freeze, ...rest } = json as Record<string, unknown>;
+  const facts = { ...rest, ...frozenFacts(freeze) };
   return TELLING.flatMap((name) => {
     const value = facts[name];
     if (value === undefined || value === null || value === '') return [];
@@ -122,20 +175,37 @@ function bodyFacts(body: string): [string, string][] {
   });
 }
 
+/** A freeze stands for what it says. */
+function frozenFacts(freeze: unknown): Record<string, unknown> {
+  if (typeof freeze !== 'object' || freeze === null) return {};
+  const { pattern, scope, deniesChecks, until, reason } = freeze as Record<string, unknown>;
+  return { pattern, scope, deniesChecks, reason, thaws: typeof until === 'number' ? momentText(until) : null };
+}
+
 /** A list or an object as `name value` pairs, for people; the exact body is in --json and in an export. */
 function inWords(value: unknown): string {
   if (Array.isArray(value)) return value.map(inWords).join('; ');
   if (typeof value !== 'object' || value === null) return String(value ?? '');
   return Object.entries(value)
-    .map(([name, one]) => [name, inWords(one)] as const)
+    .map(([name, one]) => [name, momentIn(name, one) ?? inWords(one)] as const)
     .filter(([, text]) => text !== '' && text !== 'false')
     .map(([name, text]) => `${name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)} ${text}`)
     .join(', ');
 }
 
-function parse(body: string): unknown {
+/** What a name says is a time of the database clock; null: it does not. */
+function momentIn(name: string, value: unknown): string | null {
+  return typeof value === 'number' && /(Until|Since|At)$/.test(name) ? momentText(value) : null;
+}
+
+/** The body with its free texts, as far as they have not been erased. */
+function readableBody({ body, texts }: Event): unknown {
+  const known = new Map(texts.map(({ digest, text }) => [Buffer.from(digest).toString('hex'), text]));
   try {
-    return JSON.parse(body);
+    return JSON.parse(body, (_name, value: unknown) => {
+      const digest = digestIn(value);
+      return digest === null ? value : (known.get(digest) ?? ERASED);
+    });
   } catch {
     return null;
   }

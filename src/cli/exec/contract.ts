@@ -1,5 +1,5 @@
 import type { WritClient } from '../../clients/common/connect.js';
-import type { RequestedResource } from '../../clients/runner/acquire.js';
+import type { RequestedResource } from '../../clients/runner/write-set.js';
 import { Access, Scope } from '../../gen/writ/v1/types.js';
 import type { AskedWriteSet } from '../arguments.js';
 import { CliError } from '../cli.js';

@@ -1,12 +1,14 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { protoJson } from '../../contract/proto-json.js';
 import { LeaseEntry } from '../../gen/writ/v1/types.js';
-import { protoJson } from '../proto-json.js';
 
 /** A file for the command with all entries of the lease, as the API's JSON has them; tokens are decimal strings. */
 export interface EntriesFile {
   readonly path: string;
+  /** Where it is, and where more for the command may go; removed with it. */
+  readonly directory: string;
   remove(): Promise<void>;
 }
 
@@ -23,5 +25,5 @@ export async function writeEntriesFile(entries: readonly LeaseEntry[]): Promise<
     )}\n`,
     { mode: 0o600, flag: 'wx' },
   );
-  return { path, remove: () => rm(directory, { recursive: true, force: true }) };
+  return { path, directory, remove: () => rm(directory, { recursive: true, force: true }) };
 }
