@@ -1,0 +1,79 @@
+/** Who waits for whom. */
+
+/** A place in the queue, with those it waits for. */
+export interface Waiter {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly purpose: string;
+  /** 1 when next in turn; 0: not known. */
+  readonly place: number;
+  /** RFC 3339; empty: not known. */
+  readonly since: string;
+  readonly resources: readonly string[];
+  readonly waitsFor: readonly WaitsFor[];
+}
+
+export interface WaitsFor {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly purpose: string;
+  /** Where they meet. */
+  readonly resource: string;
+  readonly rule: string;
+  /** It waits, too. */
+  readonly waiting: boolean;
+}
+
+/** A lease, and who waits for it, and who waits for those. */
+export interface WaitNode {
+  readonly leaseId: string;
+  readonly runId: string;
+  readonly purpose: string;
+  /** Null: it holds; it waits for nobody. */
+  readonly waiter: Waiter | null;
+  /** Where it meets the one above. */
+  readonly meets: WaitsFor | null;
+  readonly waitedForBy: readonly WaitNode[];
+  /** Requests below it: how many would be glad if it ended. */
+  readonly behind: number;
+}
+
+/** Deeper chains are cut: nobody reads them, and a cycle (which is refused, but could be read half-way) ends here. */
+const MAX_DEPTH = 12;
+
+/** Holders first, those that most wait for at the top; a waiter stands below each one that it waits for. */
+export function waitForest(waiters: readonly Waiter[]): WaitNode[] {
+  const byLease = new Map(waiters.map((waiter) => [waiter.leaseId, waiter]));
+  const behind = new Map<string, { readonly waiter: Waiter; readonly meets: WaitsFor }[]>();
+  const holders = new Map<string, WaitsFor>();
+  for (const waiter of waiters) {
+    for (const meets of waiter.waitsFor) {
+      const list = behind.get(meets.leaseId) ?? [];
+      list.push({ waiter, meets });
+      behind.set(meets.leaseId, list);
+      if (!byLease.has(meets.leaseId)) holders.set(meets.leaseId, meets);
+    }
+  }
+  const nodesBehind = (leaseId: string, above: readonly string[]): WaitNode[] =>
+    (behind.get(leaseId) ?? [])
+      .filter(({ waiter }) => !above.includes(waiter.leaseId) && above.length < MAX_DEPTH)
+      .sort((a, b) => a.waiter.place - b.waiter.place)
+      .map(({ waiter, meets }) => node(waiter, waiter, meets, nodesBehind(waiter.leaseId, [...above, waiter.leaseId])));
+  const roots = [...holders.values()].map((holder) =>
+    node(holder, null, null, nodesBehind(holder.leaseId, [holder.leaseId])),
+  );
+  const alone = waiters
+    .filter(({ waitsFor }) => waitsFor.length === 0)
+    .map((waiter) => node(waiter, waiter, null, nodesBehind(waiter.leaseId, [waiter.leaseId])));
+  return [...roots.sort((a, b) => b.behind - a.behind), ...alone];
+}
+
+function node(
+  { leaseId, runId, purpose }: { readonly leaseId: string; readonly runId: string; readonly purpose: string },
+  waiter: Waiter | null,
+  meets: WaitsFor | null,
+  waitedForBy: readonly WaitNode[],
+): WaitNode {
+  const behind = waitedForBy.reduce((sum, child) => sum + 1 + child.behind, 0);
+  return { leaseId, runId, purpose, waiter, meets, waitedForBy, behind };
+}
