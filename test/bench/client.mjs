@@ -28,6 +28,7 @@ export async function loadGenerated(dist) {
  * @property {string} leaseId
  * @property {bigint} token
  * @property {string[]} resources
+ * @property {number} expiresAtMs  since 1970, by the database's clock
  */
 
 /** Roles of one coordinator over one connection. @typedef {ReturnType<typeof connect>} Clients */
@@ -51,7 +52,13 @@ export function connect(gen, endpoint, tokens) {
   const getLease = call(leases.getLease, as('operator'));
   const putMap = call(gen.map.ConflictMapServiceService.putConflictMap, as('admin'));
   return {
+    gen,
     close: () => client.close(),
+
+    /** A stream in both directions. @param {any} method @param {string} role */
+    open({ path, requestSerialize, responseDeserialize }, role) {
+      return client.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, as(role));
+    },
 
     /** @returns {Promise<string>} the run's id */
     async newRun() {
@@ -86,7 +93,7 @@ export function connect(gen, endpoint, tokens) {
       const scope = gen.types.Scope.SCOPE_EXACT;
       return gen.lease.AcquireWriteSetRequest.fromPartial({
         runId,
-        ttl: { seconds: BigInt(ttlSeconds), nanos: 0 },
+        ttl: { seconds: BigInt(Math.floor(ttlSeconds)), nanos: Math.floor((ttlSeconds % 1) * 1e9) },
         entries: resources.map((resource) => ({ resource, access, scope, actions: ['set'] })),
       });
     },
@@ -95,11 +102,12 @@ export function connect(gen, endpoint, tokens) {
     async acquire(writeSet) {
       const { outcome } = await acquire({ ...writeSet, idempotencyKey: randomUUID() });
       if (outcome?.$case !== 'lease') throw new Error(`not granted: ${outcome?.value?.message}`);
-      const { leaseId, entries } = outcome.value;
+      const { leaseId, entries, expiresAt } = outcome.value;
       return {
         leaseId,
         token: entries[0].fencingToken,
         resources: writeSet.entries.map((/** @type {any} */ e) => e.resource),
+        expiresAtMs: Number(expiresAt.seconds) * 1_000 + Math.ceil(expiresAt.nanos / 1e6),
       };
     },
 
@@ -133,6 +141,11 @@ export function connect(gen, endpoint, tokens) {
     async check(/** @type {any} */ request) {
       const { allowed, results } = await check(request);
       if (!allowed) throw new Error(`denied: ${results.find((/** @type {any} */ r) => !r.allowed)?.message}`);
+    },
+
+    /** @param {any} request */
+    async isAllowed(request) {
+      return (await check(request)).allowed;
     },
 
     /** A credential for the target. @param {Held & { runId: string }} held @returns {Promise<string>} */

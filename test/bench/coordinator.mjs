@@ -123,6 +123,8 @@ export class Coordinator {
     const tokens = JSON.parse(await readFile(join(this.dataDir, 'dev-tokens.json'), 'utf8'));
     this.#clients = connect(this.#launcher.gen, ready.grpc, tokens);
     this.http = ready.http;
+    this.grpc = ready.grpc;
+    this.tokens = tokens;
   }
 
   async #readyLine() {
@@ -226,6 +228,13 @@ const BENCH_MAP = `
 version: 1
 kinds:
   - pattern: item/{name...}
+    ttl: 60s
+    max_ttl: 1h
+    max_hold: 12h
+    actions:
+      set: { access: write, concurrency: lease, change_class: shared_pointer }
+  - pattern: seen/{name...}
+    validation: view
     ttl: 60s
     max_ttl: 1h
     max_hold: 12h

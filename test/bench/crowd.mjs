@@ -9,7 +9,7 @@ const IN_FLIGHT = 64;
 /** As long as the contract allows: nothing of a crowd expires during a run of the bench. */
 const TTL_SECONDS = 3_600;
 
-/** A lease of one of the crowd's runs. @typedef {{ runId: string, leaseId: string }} Member */
+/** A lease of one of the crowd's runs. @typedef {import('./client.mjs').Held & { runId: string }} Member */
 
 /**
  * A coordinator with many live leases of 8 resources each, all under one shared ancestor, which no row changes for
@@ -76,7 +76,7 @@ export class Crowds {
 /**
  * Acquires so many leases, a thousand for each run.
  * @param {Coordinator} coordinator @param {number} count
- * @param {{ ttlSeconds: number, resources: number, under: string, onGranted?: (member: Member) => void }} options
+ * @param {{ ttlSeconds: number | (() => number), resources: number, under: string, onGranted?: (member: Member) => void }} options
  * @returns {Promise<Member[]>}
  */
 export async function fill({ clients }, count, { ttlSeconds, resources, under, onGranted = () => undefined }) {
@@ -88,9 +88,10 @@ export async function fill({ clients }, count, { ttlSeconds, resources, under, o
     for (let i = next++; i < count; i = next++) {
       const runId = String(runs[Math.floor(i / LEASES_PER_RUN)]);
       const paths = Array.from({ length: resources }, (_, r) => `${under}/${i}/${r}`);
-      const { leaseId } = await clients.acquire(clients.writeSet(runId, paths, ttlSeconds));
-      members.push({ runId, leaseId });
-      onGranted({ runId, leaseId });
+      const ttl = typeof ttlSeconds === 'number' ? ttlSeconds : ttlSeconds();
+      const member = { runId, ...(await clients.acquire(clients.writeSet(runId, paths, ttl))) };
+      members.push(member);
+      onGranted(member);
     }
   };
   await Promise.all(Array.from({ length: Math.min(IN_FLIGHT, count) }, work));

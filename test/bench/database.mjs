@@ -55,6 +55,16 @@ FROM pg_stat_user_tables WHERE schemaname = 'writ' ORDER BY bytes DESC`);
     return rows;
   }
 
+  async lastRevision() {
+    const { rows } = await this.client.query('SELECT max(revision)::float8 AS revision FROM writ.event');
+    return Number(rows[0]?.revision ?? 0);
+  }
+
+  async liveLeases() {
+    const { rows } = await this.client.query(`SELECT count(*)::float8 AS live FROM writ.lease WHERE state <> 'ended'`);
+    return Number(rows[0]?.live);
+  }
+
   /**
    * A transaction that keeps its snapshot, as a forgotten session or a long report does: nothing that dies after it
    * can be vacuumed. Returns its end.

@@ -2,31 +2,56 @@
  * `npm run bench`: the numbers of design section 14 that exist now, measured against the built coordinator as a
  * process of its own, with its embedded Postgres and fsync on. Clients are this process. See docs/performance.md.
  */
+import { mkdir, writeFile } from 'node:fs/promises';
 import { loadavg } from 'node:os';
+import { dirname } from 'node:path';
+import { svgOf } from './chart.mjs';
 import { loadGenerated } from './client.mjs';
 import { Launcher } from './coordinator.mjs';
 import { Crowds } from './crowd.mjs';
 import { Echo } from './echo.mjs';
 import { describeMachine, round2 } from './environment.mjs';
 import { parseOptions, USAGE } from './options.mjs';
-import { measurePeers } from './peers.mjs';
+import { Peers } from './peers.mjs';
 import { tableOf, textOf, writeJson } from './report.mjs';
 import { Resources } from './resources.mjs';
 import { checks } from './rows/checks.mjs';
 import { credentials } from './rows/credentials.mjs';
 import { cycles } from './rows/cycles.mjs';
+import { expiry } from './rows/expiry.mjs';
 import { growth } from './rows/growth.mjs';
+import { guards } from './rows/guards.mjs';
 import { memory } from './rows/memory.mjs';
 import { renewals } from './rows/renewals.mjs';
 import { restart } from './rows/restart.mjs';
 import { steady } from './rows/steady.mjs';
+import { storage } from './rows/storage.mjs';
+import { streams } from './rows/streams.mjs';
+import { view } from './rows/view.mjs';
 
 /** @import { Options } from './options.mjs' */
 /** @import { Bench } from './bench.mjs' */
 /** @import { Row } from './report.mjs' */
 
 /** In this order: the largest crowd is made once, and its memory read before anything else is done with it. */
-const ROWS = { cycles, checks, credentials, renewals, memory, growth, restart, steady };
+const ROWS = {
+  cycles,
+  checks,
+  streams,
+  view,
+  credentials,
+  guards,
+  renewals,
+  memory,
+  growth,
+  restart,
+  expiry,
+  storage,
+  steady,
+};
+
+/** Rows beside which peers are measured. */
+const COMPARED = new Set(['cycles', 'checks', 'streams']);
 
 /** After it the crowds are not needed. */
 const LAST_OF_CROWDS = 'restart';
@@ -67,7 +92,9 @@ async function measureAll(options, resources) {
   const progress = (/** @type {string} */ text) => {
     process.stderr.write(`bench: ${(performance.now() / 1_000).toFixed(1).padStart(6)} s  ${text}\n`);
   };
-  const peers = await measurePeers(launcher);
+  const wanted = [...COMPARED].some((name) => options.only === null || options.only.has(name));
+  if (wanted) progress('starting the peers that are installed');
+  const peers = await Peers.start(resources, wanted);
   const crowds = new Crowds(launcher, progress);
   /** @type {Bench} */
   const bench = { launcher, scale: options.scale, echo: await Echo.start(launcher), peers, crowds, progress };
@@ -76,9 +103,15 @@ async function measureAll(options, resources) {
     ...machine,
     loadAverageAfter: loadavg().map(round2),
     postgres: launcher.postgresFacts,
-    peers: Object.fromEntries(peers.map(({ name, notMeasured }) => [name, notMeasured ?? 'measured'])),
+    peers: peers.state,
   };
   if (options.json !== null) await writeJson(rows, environment, options.json);
+  const charts = svgOf(rows);
+  if (charts !== null) {
+    await mkdir(dirname(options.svg), { recursive: true });
+    await writeFile(options.svg, charts);
+    progress(`charts in ${options.svg}`);
+  }
   // With --json alone stdout is for the machine.
   const out = options.json === '-' ? process.stderr : process.stdout;
   out.write(`\n${tableOf(rows, options)}\n\n${textOf(environment)}\n`);

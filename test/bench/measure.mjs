@@ -16,16 +16,17 @@
  * is over; those in flight then are awaited and counted.
  * @param {number} inFlight @param {number} milliseconds
  * @param {(worker: number) => Promise<void>} operation
+ * @param {() => boolean} goesOn  asked before each operation; a worker that is told no ends
  * @returns {Promise<Sample>}
  */
-export async function closedLoop(inFlight, milliseconds, operation) {
+export async function closedLoop(inFlight, milliseconds, operation, goesOn = () => true) {
   /** @type {number[]} */
   const latencies = [];
   const startedAt = performance.now();
   const until = startedAt + milliseconds;
   let failed = false;
   const work = async (/** @type {number} */ worker) => {
-    for (let from = performance.now(); from < until && !failed; ) {
+    for (let from = performance.now(); from < until && !failed && goesOn(); ) {
       await operation(worker);
       const now = performance.now();
       latencies.push(now - from);

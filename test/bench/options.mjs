@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /**
@@ -11,10 +11,13 @@ import { fileURLToPath } from 'node:url';
  * @property {number} restMs        for the machine to come to rest before each measurement
  * @property {number} memoryRestMs  before memory is read
  * @property {number} echoMs        of each measurement of the gRPC ceiling that runs between repetitions
+ * @property {number} peerMs        of each measurement of a peer, likewise
  * @property {number[]} crowds      live leases of the growth row, the first is the reference
  * @property {number} restarts      of each kind
  * @property {number} steadySeconds of each of the two phases
  * @property {number} checkedLeases leases that fence checks are spread over
+ * @property {{ leases: number, marginSeconds: number }} expiry  leases that expire at once, and how long after all are had
+ * @property {{ leases: number }} storage   leases that come and go
  * @property {{ leases: number, ttlSeconds: number, holdSeconds: number }} renewals
  */
 
@@ -24,6 +27,7 @@ import { fileURLToPath } from 'node:url';
  * @property {boolean} quick
  * @property {boolean} help
  * @property {string | null} json        file to write, '-' for stdout, null for none
+ * @property {string} svg                file of the charts
  * @property {string} dist               the build that is measured
  * @property {string | null} profileDir  where the coordinator leaves CPU profiles
  * @property {number} timeoutMs          the whole run ends after this, whatever happens
@@ -33,8 +37,9 @@ import { fileURLToPath } from 'node:url';
 export const USAGE = `usage: npm run bench -- [options]
   --only NAME,NAME   only these rows
   --minutes N        of each phase of the steadiness row (default 2; 10 for the figure of the design)
-  --quick            a smoke run of under 30 s; it judges no target
+  --quick            a smoke run of about a minute; it judges no target
   --json [FILE]      also as JSON, to FILE or to stdout
+  --svg FILE         where the charts go (default test-results/bench.svg)
   --dist DIR         measure another build, to compare two of them
   --profile DIR      the coordinators write CPU profiles to DIR`;
 
@@ -46,9 +51,12 @@ const FULL = {
   restMs: 500,
   memoryRestMs: 10_000,
   echoMs: 1_500,
+  peerMs: 2_000,
   crowds: [1_000, 10_000, 100_000],
   restarts: 3,
   checkedLeases: 1_000,
+  expiry: { leases: 100_000, marginSeconds: 20 },
+  storage: { leases: 50_000 },
   renewals: { leases: 40_000, ttlSeconds: 20, holdSeconds: 60 },
 };
 
@@ -60,9 +68,12 @@ const QUICK = {
   restMs: 50,
   memoryRestMs: 50,
   echoMs: 100,
+  peerMs: 100,
   crowds: [50, 300],
   restarts: 1,
   checkedLeases: 50,
+  expiry: { leases: 300, marginSeconds: 3 },
+  storage: { leases: 200 },
   renewals: { leases: 200, ttlSeconds: 3, holdSeconds: 2 },
 };
 
@@ -83,14 +94,15 @@ export function parseOptions(args, rowNames) {
     quick,
     help: given.has('help'),
     json: given.has('json') ? (given.get('json') ?? '-') : null,
+    svg: resolve(given.get('svg') ?? join(root, 'test-results', 'bench.svg')),
     dist: resolve(root, given.get('dist') ?? 'dist'),
     profileDir: profile === undefined || profile === null ? null : resolve(profile),
-    timeoutMs: quick ? 90_000 : (25 + 2 * minutes) * 60_000,
+    timeoutMs: quick ? 300_000 : (45 + 2 * minutes) * 60_000,
     scale: { ...(quick ? QUICK : FULL), steadySeconds: minutes * 60 },
   };
 }
 
-const TAKES_VALUE = new Set(['only', 'minutes', 'dist', 'profile']);
+const TAKES_VALUE = new Set(['only', 'minutes', 'dist', 'profile', 'svg']);
 const FLAGS = new Set([...TAKES_VALUE, 'quick', 'json', 'help']);
 
 /** util.parseArgs knows no option whose value may be left out, as --json's may. */

@@ -1,84 +1,84 @@
-import { existsSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { delimiter, join } from 'node:path';
+import { etcd } from './peers/etcd.mjs';
+import { redis } from './peers/redis.mjs';
+import { zookeeper } from './peers/zookeeper.mjs';
+
+/** @import { Resources } from './resources.mjs' */
 
 /**
- * What Writ is compared with, side by side in one run, each with its own fsync on. A peer is measured when its server
- * and a Node client are installed and `measure` is written; else the bench says what was missing.
- *
- * To add one: give it `measure`, which starts the server by its binary on a free loopback port in a directory of the
- * resources, registers its end there, and returns what the same work as Writ's rows took. `peerOf` finds the figure by
- * the name of the row, and the row then shows the ratio and judges its target.
+ * What Writ is compared with: the peers that are installed, each started by its own binary on free ports of the loopback
+ * interface, in a directory of its own, with its own fsync on, and ended by its id. They are measured between the
+ * repetitions of Writ's own rows (see `repeated`), so that all of them meet the machine in the same mood.
+ */
+
+/** The work that is compared. @typedef {'cycle' | 'read'} WorkName */
+
+/**
+ * `cycle` takes 8 things and lets them go, so that no two workers and sets meet; `read` asks for one thing.
+ * @typedef {object} Work
+ * @property {(worker: number, set: number) => Promise<void>} cycle
+ * @property {() => Promise<void>} read
  */
 
 /**
  * @typedef {object} PeerKind
  * @property {string} name
- * @property {string[]} binaries  the first that is there is started
- * @property {string} client      package that speaks to it
- * @property {((binary: string, launcher: import('./coordinator.mjs').Launcher) => Promise<PeerFigure[]>) | null} measure
+ * @property {Record<WorkName, string>} words  what is measured, for the table
+ * @property {() => Promise<string | null>} missing  what is not installed; null: nothing
+ * @property {(resources: Resources) => Promise<Work>} start
  */
 
-/** `row`: the name of Writ's row that it stands beside. @typedef {{ row: string, value: number }} PeerFigure */
+/** @typedef {{ kind: PeerKind, work: Work | null, notMeasured: string | null }} Peer */
 
-/**
- * @typedef {object} Peer
- * @property {string} name
- * @property {string | null} binary
- * @property {string | null} notMeasured  why
- * @property {PeerFigure[]} figures
- */
+/** A worker's things change from one cycle to the next, as in Writ's own rows. */
+const SETS = 16;
 
 /** @type {PeerKind[]} */
-const KINDS = [
-  { name: 'etcd', binaries: ['etcd'], client: 'etcd3', measure: null },
-  {
-    name: 'zookeeper',
-    binaries: ['zkServer.sh', '/usr/share/zookeeper/bin/zkServer.sh'],
-    client: 'node-zookeeper-client',
-    measure: null,
-  },
-  { name: 'redis', binaries: ['redis-server'], client: 'ioredis', measure: null },
-];
+const KINDS = [etcd, zookeeper, redis];
 
-/** @param {import('./coordinator.mjs').Launcher} launcher @returns {Promise<Peer[]>} */
-export async function measurePeers(launcher) {
-  const peers = [];
-  for (const kind of KINDS) {
-    const { name, binaries, measure } = kind;
-    const binary = binaries.map(find).find((path) => path !== null) ?? null;
-    const notMeasured = whyNot(kind, binary);
-    const figures = measure === null || notMeasured !== null || binary === null ? [] : await measure(binary, launcher);
-    peers.push({ name, binary, notMeasured, figures });
+export class Peers {
+  /** @param {Peer[]} all */
+  constructor(all) {
+    this.all = all;
   }
-  return peers;
+
+  /** @param {Resources} resources @param {boolean} wanted  whether any row compares */
+  static async start(resources, wanted) {
+    /** @type {Peer[]} */
+    const all = [];
+    for (const kind of KINDS) all.push(await startOne(kind, resources, wanted));
+    return new Peers(all);
+  }
+
+  /** What one operation is at each peer that runs. @param {WorkName} name @returns {{ name: string, operation: (worker: number) => Promise<void> }[]} */
+  operations(name) {
+    return this.all.flatMap(({ kind, work }) => {
+      if (work === null) return [];
+      let next = 0;
+      const operation =
+        name === 'read' ? () => work.read() : (/** @type {number} */ worker) => work.cycle(worker, next++ % SETS);
+      return [{ name: kind.name, operation }];
+    });
+  }
+
+  /** @param {string} peer @param {WorkName} work */
+  words(peer, work) {
+    return KINDS.find(({ name }) => name === peer)?.words[work] ?? '';
+  }
+
+  /** For the foot of the table. @returns {Record<string, string>} */
+  get state() {
+    return Object.fromEntries(this.all.map(({ kind, notMeasured }) => [kind.name, notMeasured ?? 'measured']));
+  }
 }
 
-/** @param {PeerKind} kind @param {string | null} binary */
-function whyNot({ binaries, client, measure }, binary) {
-  if (binary === null) return `missing: no ${binaries[0]}`;
-  if (!isInstalled(client)) return `not measured: no client (${client} is not in node_modules)`;
-  return measure === null ? 'not measured: the bench has no measurement for it yet' : null;
-}
-
-/** @param {string} name */
-function find(name) {
-  const directories = name.startsWith('/') ? [''] : (process.env.PATH ?? '').split(delimiter);
-  return directories.map((directory) => join(directory, name)).find((path) => existsSync(path)) ?? null;
-}
-
-/** @param {string} name */
-function isInstalled(name) {
+/** @param {PeerKind} kind @param {Resources} resources @param {boolean} wanted @returns {Promise<Peer>} */
+async function startOne(kind, resources, wanted) {
+  if (!wanted) return { kind, work: null, notMeasured: 'no row that was asked for compares' };
+  const missing = await kind.missing();
+  if (missing !== null) return { kind, work: null, notMeasured: `missing: ${missing}` };
   try {
-    createRequire(import.meta.url).resolve(name);
-    return true;
-  } catch {
-    return false;
+    return { kind, work: await kind.start(resources), notMeasured: null };
+  } catch (error) {
+    return { kind, work: null, notMeasured: `did not start: ${error instanceof Error ? error.message : error}` };
   }
-}
-
-/** The peer's figure beside a row. @param {readonly Peer[]} peers @param {string} name @param {string} row */
-export function peerOf(peers, name, row) {
-  const value = peers.find((peer) => peer.name === name)?.figures.find((figure) => figure.row === row)?.value;
-  return value === undefined ? null : { name, value };
 }

@@ -16,6 +16,7 @@ import { writeFile } from 'node:fs/promises';
  * @property {string} [target]
  * @property {boolean | null} [reached]  null: not judged
  * @property {string} [note]
+ * @property {import('./chart.mjs').Point} [point]  its place on the charts
  * @property {unknown} [details]
  */
 

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { StoreError } from '../../src/storage/store.js';
 import {
   acquireInput,
   as,
@@ -82,4 +83,35 @@ test('F24: a database that turned read-only is refused with its reason, and agai
     ({ ready }) => ready,
   );
   await granted(replica.api, run, [write('item/d', 'set')]);
+});
+
+test('F24: a disk on which no event fits is no readiness, though the heartbeat fits; it is tried again without a restart', async () => {
+  let full = true;
+  const filling = await startReplica({
+    url: server.url,
+    wrap: (store) =>
+      new Proxy(store, {
+        get(of, name) {
+          if (name === 'append' && full)
+            return async () => Promise.reject(new StoreError('read_only', 'No space left'));
+          const value = Reflect.get(of, name);
+          return typeof value === 'function' ? value.bind(of) : value;
+        },
+      }),
+  });
+  try {
+    await expect(createRun(filling.api)).rejects.toMatchObject({ reason: 'DATABASE_READ_ONLY' });
+    const { ready, reasons } = filling.services.ready();
+    expect([ready, reasons.join(' ')]).toEqual([false, expect.stringMatching(/disk is full/)]);
+    full = false;
+    // Nobody sends it calls while it is not ready.
+    await eventually(
+      () => filling.services.ready(),
+      (seen) => seen.ready,
+    );
+    await createRun(filling.api);
+    expect(filling.services.ready().ready).toBe(true);
+  } finally {
+    await filling.stop();
+  }
 });

@@ -1,6 +1,3 @@
-import { cp, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import pg from 'pg';
 import { afterEach, expect, test } from 'vitest';
 import type { Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
@@ -18,6 +15,7 @@ import {
   write,
 } from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
+import { becomeStandby, copyServer, restoreCopy, sql, timelineOf } from '../support/older-database.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -37,17 +35,6 @@ async function replica(url: string, dataDir: string, env: Record<string, string>
   const started = await startReplica({ url, dataDir, env: { WRIT_MAX_CLOCK_SKEW: '0s', ...env } });
   replicas.push(started);
   return started;
-}
-
-async function sql(url: string, ...statements: string[]): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    for (const statement of statements) await client.query(statement);
-  } finally {
-    await client.end();
-  }
 }
 
 /** Everything that is promised after lost history, on a lease that was granted before it. */
@@ -141,16 +128,11 @@ test('a cold copy of the data directory, restored over the newer one', async () 
   await putMap(first.api, SIMPLE_MAP);
   const kept = await hold(first);
   await replicas.pop()?.stop();
-  await stopServer(server);
-  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await server.restart();
+  await copyServer(server, copy);
   const second = await replica(server.url, witness);
   const lost = await granted(second.api, await createRun(second.api), [write('item/b', 'set')]);
   await replicas.pop()?.stop();
-  await stopServer(server);
-  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
-  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await server.restart();
+  await restoreCopy(server, copy);
   const third = await replica(server.url, witness);
   await expectLost(third, kept, true);
   expect((await check(third.api, lost)).reason).toBe('unknown_lease');
@@ -181,9 +163,7 @@ test('a standby promoted after losing the last commits, and a second one after t
   await putMap(first.api, SIMPLE_MAP);
   const kept = await hold(first);
   await replicas.pop()?.stop();
-  await stopServer(server);
-  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await server.restart();
+  await copyServer(server, copy);
   const running = await replica(server.url, dataDir);
   const lost = await granted(running.api, await createRun(running.api), [write('item/b', 'set')]);
   await becomeStandby(server, copy);
@@ -208,9 +188,7 @@ test('a loss is dealt with once: a replica that was away, or went through it too
   const copy = await makeTestDirectory('copy');
   const first = await replica(server.url, near);
   await putMap(first.api, SIMPLE_MAP);
-  await stopServer(server);
-  await cp(join(server.dataDir, 'pgdata'), join(copy, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await server.restart();
+  await copyServer(server, copy);
   // Both see what will be lost; the second one is away while it is.
   const second = await replica(server.url, away);
   await eventually(
@@ -219,10 +197,7 @@ test('a loss is dealt with once: a replica that was away, or went through it too
   );
   await second.api.listRuns(as('operator'), { states: [], page: { size: 1, token: '' } });
   await replicas.pop()?.stop();
-  await stopServer(server);
-  await rm(join(server.dataDir, 'pgdata'), { recursive: true });
-  await cp(join(copy, 'pgdata'), join(server.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await server.restart();
+  await restoreCopy(server, copy);
   const lease = await eventually(
     () =>
       createRun(first.api)
@@ -248,15 +223,6 @@ test('a loss is dealt with once: a replica that was away, or went through it too
   expect(items.filter((event) => event.body.includes('"lostHistory":true'))).toHaveLength(1);
 });
 
-/** A server that has seen no more than the copy, and follows nobody. */
-async function becomeStandby(postgres: PrivatePostgres, copy: string): Promise<void> {
-  await stopServer(postgres);
-  await rm(join(postgres.dataDir, 'pgdata'), { recursive: true });
-  await cp(join(copy, 'pgdata'), join(postgres.dataDir, 'pgdata'), { recursive: true, preserveTimestamps: true });
-  await writeFile(join(postgres.dataDir, 'pgdata', 'standby.signal'), '');
-  await postgres.restart();
-}
-
 /** Makes it the primary, and returns when the replica believes it. */
 async function promote(postgres: PrivatePostgres, running: TestReplica): Promise<void> {
   await eventually(
@@ -270,24 +236,4 @@ async function promote(postgres: PrivatePostgres, running: TestReplica): Promise
     (seen) => seen.ready,
     30_000,
   );
-}
-
-async function timelineOf(url: string): Promise<string> {
-  const client = new pg.Client({ connectionString: url });
-  client.on('error', () => undefined);
-  await client.connect();
-  try {
-    const { rows } = await client.query<{ file: string }>(
-      'SELECT pg_walfile_name(pg_current_wal_insert_lsn()) AS file',
-    );
-    return rows[0]?.file.slice(0, 8) ?? '';
-  } finally {
-    await client.end();
-  }
-}
-
-/** Stops the server and leaves its directory: `stop` of the support removes it. */
-async function stopServer(postgres: PrivatePostgres): Promise<void> {
-  await sql(postgres.url, 'CHECKPOINT');
-  await postgres.kill9();
 }

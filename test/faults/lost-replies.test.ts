@@ -26,7 +26,7 @@ class LossyStore {
   readonly late: Promise<AppendResult | null>[] = [];
 
   wrap(store: Store): Store {
-    return { ...bound(store), append: (batch) => this.append(store, batch) };
+    return { ...store, append: (batch) => this.append(store, batch) };
   }
 
   private async append(store: Store, batch: AppendBatch): Promise<AppendResult> {
@@ -37,33 +37,6 @@ class LossyStore {
     if (mishap === 'lands_late') this.late.push(store.append(batch).catch(() => null));
     throw new StoreError('unknown_outcome', 'the answer was lost');
   }
-}
-
-function bound(store: Store): Store {
-  const methods = Object.fromEntries(
-    [
-      'readGate',
-      'append',
-      'appendExclusively',
-      'readTail',
-      'readEvent',
-      'loadSnapshot',
-      'loadLeases',
-      'loadRuns',
-      'loadKeys',
-      'listLeases',
-      'listRuns',
-      'listEvents',
-      'listNamespaces',
-      'readMapVersion',
-      'listMapVersions',
-      'heartbeat',
-      'purge',
-      'onAppended',
-      'close',
-    ].map((name) => [name, (store[name as keyof Store] as (...args: unknown[]) => unknown).bind(store)]),
-  );
-  return methods as unknown as Store;
 }
 
 let database: TestDatabase;

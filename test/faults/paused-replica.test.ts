@@ -1,6 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { connectWrit } from '../../src/clients/common/connect.js';
+import { acquire as hold } from '../../src/clients/runner/acquire.js';
+import type { LeaseLostError } from '../../src/clients/runner/errors.js';
 import { FenceReason } from '../../src/gen/writ/v1/fence_service.js';
 import { LeaseState } from '../../src/gen/writ/v1/types.js';
 import { eventually } from '../support/coordinator.js';
@@ -70,6 +73,38 @@ test('F2: a replica stopped past an expiry grants, renews and allows nothing on 
     .lease.renewLeases({ runId: old.runId, renewals: [{ leaseId: old.leaseId }] });
   expect(renewed.results[0]?.outcome?.$case).toBe('refusal');
   expect(fresh?.entries[0]?.fencingToken).toBeGreaterThan(old.entries[0]?.fencingToken ?? 0n);
+});
+
+test('F2, F8: sessions on a replica that is stopped lose no lease: they go on with another one', async () => {
+  // Each begins with one of the two by chance.
+  const clients = Array.from({ length: 6 }, () =>
+    connectWrit({ endpoint: [a.grpc, b.grpc], token: a.tokens.runner ?? '' }),
+  );
+  const lost: LeaseLostError[] = [];
+  const held = await Promise.all(
+    clients.map(async (client, at) =>
+      hold(client, {
+        runId: await newRun(client),
+        resources: [{ resource: `item/session-${at}`, actions: ['set'] }],
+        ttlMs: 15_000,
+        onLost: (error) => lost.push(error),
+      }),
+    ),
+  );
+  a.signal('SIGSTOP');
+  try {
+    // A renewal brings them anew.
+    const before = held.map((lease) => lease.entries);
+    await eventually(
+      () => held.map((lease, at) => lease.entries !== before[at]),
+      (renewed) => renewed.every(Boolean),
+    );
+    expect(lost).toEqual([]);
+    await Promise.all(held.map((lease) => lease.release()));
+  } finally {
+    a.signal('SIGCONT');
+    for (const client of clients) client.close();
+  }
 });
 
 if (!existsSync(FAKETIME)) console.warn(`skipped: F12: ${FAKETIME} is missing; on Debian: apt-get install faketime`);

@@ -1,6 +1,7 @@
 import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { hashToken } from '../../src/auth/tokens.js';
 import { Callers, type Known } from '../../src/callers.js';
@@ -79,6 +80,51 @@ it('keeps the file before when the new one cannot be used, and says what is wron
   expect(knows('a')).toBe(true);
   await write('c');
   await expect.poll(() => knows('c')).toBe(true);
+});
+
+it('takes a key set beside it that changed, and keeps the one before when the new one cannot be used', async () => {
+  const [one, two] = [
+    await generateKeyPair('ES256', { extractable: true }),
+    await generateKeyPair('ES256', { extractable: true }),
+  ];
+  const writeKeys = async (pair: typeof one) => {
+    const keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256' }];
+    await writeFile(join(directory, 'keys.json.new'), JSON.stringify({ keys }));
+    await rename(join(directory, 'keys.json.new'), join(directory, 'keys.json'));
+  };
+  let serial = 0;
+  const isKnown = async (by: typeof one): Promise<boolean> => {
+    const token = await new SignJWT({ jti: `${++serial}` })
+      .setProtectedHeader({ alg: 'ES256', kid: 'k' })
+      .setIssuer('https://issuer.test')
+      .setAudience('writ')
+      .setSubject('ci')
+      .setIssuedAt()
+      .setExpirationTime('5m')
+      .sign(by.privateKey);
+    return Promise.resolve(callers.authenticate(`Bearer ${token}`)).then(
+      () => true,
+      () => false,
+    );
+  };
+  await writeKeys(one);
+  const issuer = {
+    issuer: 'https://issuer.test',
+    audience: 'writ',
+    jwks_file: 'keys.json',
+    algorithms: ['ES256'],
+    mappings: [{ claims: { sub: 'ci' }, principal: 'ci:{sub}', roles: ['runner'] }],
+  };
+  await writeFile(file, JSON.stringify({ principals: [], issuers: [issuer] }));
+  await start();
+  callers.open([], () => undefined);
+  expect([await isKnown(one), await isKnown(two)]).toEqual([true, false]);
+  await writeKeys(two);
+  await expect.poll(() => isKnown(two)).toBe(true);
+  expect(await isKnown(one)).toBe(false);
+  await writeFile(join(directory, 'keys.json'), '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}');
+  await expect.poll(() => log.join('')).toContain('must be a JSON Web Key Set');
+  expect(await isKnown(two)).toBe(true);
 });
 
 it('counts a flood of strangers and logs it once per window, without what they presented', async () => {

@@ -5,6 +5,7 @@ import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
+import { parseRouteTable } from '../../src/route-table/index.js';
 import { readContract } from '../../src/transports/grpc/contract.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
 import { as, createRun, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
@@ -25,6 +26,13 @@ tasks:
 const ROUNDS = 40;
 /** Acquires may wait; nobody waits longer than this for them. */
 const DEADLINE_MS = 5000;
+/** Answered with any number of messages. */
+const STREAMS = new Set([
+  '/writ.v1.AuditService/ExportEvents',
+  '/writ.v1.FenceService/StreamFenceChecks',
+  '/writ.v1.FenceService/WatchFences',
+  '/writ.v1.LeaseService/Session',
+]);
 /** What a caller can be blamed for, or is told in the ordinary course of things. */
 const ORDINARY = ['OK', 'INVALID_ARGUMENT', 'NOT_FOUND', 'ALREADY_EXISTS', 'FAILED_PRECONDITION', 'ABORTED'];
 
@@ -36,7 +44,8 @@ const errors: string[] = [];
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  replica = await startReplica({ url: database.url });
+  const table = parseRouteTable({ version: 1, routes: [{ method: 'GET', path: '/{all...}', reads: true }] });
+  replica = await startReplica({ url: database.url, routes: { of: () => ({ namespace: 'default', table }) } });
   await putMap(replica.api, MAP);
   const log = createLogger('error', { write: (line) => void errors.push(line) });
   server = new GrpcServer({ limits: readConfig({}).limits, metrics: createMetrics(), log });
@@ -60,7 +69,7 @@ function send(path: string, message: Buffer): Promise<string> {
   const options = { deadline: Date.now() + DEADLINE_MS };
   return new Promise((resolve) => {
     const done = (error: ServiceError | null): void => resolve(error === null ? 'OK' : (status[error.code] ?? ''));
-    if (path.endsWith('/ExportEvents')) {
+    if (STREAMS.has(path)) {
       const stream = client.makeServerStreamRequest(path, identity, identity, message, metadata, options);
       stream
         .on('data', () => undefined)

@@ -133,6 +133,7 @@ describe('a call', () => {
               scope: 'subtree',
               expiresAt: 1_764_428_400_123_456,
               lockDelayUntil: null,
+              inDoubtSince: null,
               waiting: false,
               rule: '',
               resolver: 'release-team',
@@ -143,6 +144,7 @@ describe('a call', () => {
           retryAfter: 1_500_000,
           resolution: { action: 'wait', who: 'runner', retryable: true },
           cycle: [],
+          freezes: [],
         } as const;
         return { value: { kind: 'refusal', refusal }, revision: 2 ** 40, now: 0 };
       },
@@ -177,6 +179,7 @@ describe('a call', () => {
       purpose: 'promote',
       requestId: '',
       audiences: [],
+      delegatedFrom: '',
     });
     expect(seen?.context).toMatchObject({ namespace: 'team-a', requestId: 'mine', deadlineMs: null });
     expect(seen?.context.principal).toEqual({ name: 'runner', roles: new Set(['runner']) });
@@ -205,9 +208,9 @@ describe('a call', () => {
       checkFence: async (_context, input) => {
         tokens = input.writes.map(({ token }) => token);
         const results = input.writes.map(
-          () => ({ allowed: false, reason: 'future_token', message: 'm', observedOnly: false }) as const,
+          () => ({ allowed: false, reason: 'future_token', message: 'm', observedOnly: false, hold: null }) as const,
         );
-        return { value: { allowed: false, results, validFor: null }, revision: 7, now: 0 };
+        return { value: { allowed: false, results, validFor: null, holder: null }, revision: 7, now: 0 };
       },
     });
     const client = connect(FenceServiceClient);
@@ -369,6 +372,7 @@ describe('an export', () => {
     body,
     prevHash: '00'.repeat(32),
     hash: 'ff'.repeat(32),
+    texts: [],
   });
 
   function received(client: AuditServiceClient, metadata: Metadata): Promise<Event[]> {

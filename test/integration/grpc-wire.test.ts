@@ -492,6 +492,9 @@ describe('a call', () => {
   });
 });
 
+/** Conversations answer message by message; grpc-fuzz and their own tests send them what they should not get. */
+const CONVERSATIONS = /\/(Session|StreamFenceChecks|WatchFences)$/;
+
 describe('every method', () => {
   it('answers whatever bytes there are, as the fault of the caller', async () => {
     await start();
@@ -499,6 +502,7 @@ describe('every method', () => {
     const random = seeded(2026);
     const expected = ['NOT_FOUND', 'INVALID_ARGUMENT'];
     for (const [path, input] of readContract().requests) {
+      if (CONVERSATIONS.test(path)) continue;
       const streaming = path === EXPORT;
       const messages = Array.from({ length: 60 }, (_, round) => {
         const whole = randomMessage(input, random);

@@ -1,20 +1,30 @@
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
-import { afterEach, describe, expect, it } from 'vitest';
+import { afterEach, describe, expect, it, vi } from 'vitest';
 import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { Fault } from '../../src/domain/fault.js';
+import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { CallContext } from '../../src/services/api.js';
-import { HttpServer, type Readiness } from '../../src/transports/http/server.js';
+import { HttpServer, type HttpServerOptions, type Readiness } from '../../src/transports/http/server.js';
 import { createRateLimiter } from '../../src/transports/rate-limit.js';
+import { testSignIn } from '../support/sign-in.js';
 
 const AUTHENTICATOR = createAuthenticator([
   { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
   { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
+  { name: 'target', roles: ['target'], tokenSha256: hashToken('token-target') },
 ]);
 
+const unasked = () => Promise.reject(new Error('nothing here asks that'));
+
+type Api = ReturnType<HttpServerOptions['api']>;
+
 const API = {
+  checkFence: unasked,
+  checkRoute: unasked,
   getKeys: async () => ({ jwks: '{"keys":[]}', maxAge: 300_000_000, issuer: 'https://writ.test' }),
   introspectCredential: async (context: CallContext, { token }: { token: string }) => ({
     value:
@@ -24,22 +34,31 @@ const API = {
     revision: 1,
     now: 0,
   }),
-};
+} as unknown as Api;
 
 let server: HttpServer;
 let readiness: Readiness;
 
-async function start(callsPerSecond = 0): Promise<string> {
+async function start(
+  callsPerSecond = 0,
+  log = createLogger('silent'),
+  api: Api = API,
+  more: Partial<HttpServerOptions> = {},
+): Promise<string> {
   readiness = { ready: true, reasons: [] };
   const metrics = createMetrics();
   metrics.granted('default', 3);
   server = new HttpServer({
     ready: () => readiness,
-    api: () => API,
+    api: () => api,
     authenticator: AUTHENTICATOR,
+    signIn: () => testSignIn(AUTHENTICATOR),
+    blockerKey: () => Buffer.from('key'),
+    limits: readConfig({}).limits,
     rateLimiter: createRateLimiter(callsPerSecond),
     metrics,
-    log: createLogger('silent'),
+    log,
+    ...more,
   });
   return `http://${await server.listen('127.0.0.1', 0)}`;
 }
@@ -54,6 +73,13 @@ async function problemOf(
   expect(problem.status).toBe(answer.status);
   return problem;
 }
+
+const introspect = (url: string) =>
+  fetch(`${url}/oauth2/introspect`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer token-auditor' },
+    body: new URLSearchParams({ token: 'good' }),
+  });
 
 describe('the HTTP server', () => {
   it('says that the process runs, and whether it serves', async () => {
@@ -89,6 +115,26 @@ describe('the HTTP server', () => {
     expect(await answer.json()).toEqual({ keys: [] });
   });
 
+  it('keeps no answer for a caller that does not read it', async () => {
+    const jwks = 'x'.repeat(32 << 20);
+    const api = { ...API, getKeys: async () => ({ jwks, maxAge: 0, issuer: '' }) } as unknown as Api;
+    const { hostname, port } = new URL(await start(0, undefined, api, { stalledAfterMs: 200 }));
+    const socket = connect(Number(port), hostname);
+    socket.write('GET /.well-known/jwks.json HTTP/1.1\r\nhost: writ\r\n\r\n');
+    await once(socket, 'readable');
+    // Both ends are of this process.
+    const ends = () => process.getActiveResourcesInfo().filter((one) => one === 'TCPSocketWrap').length;
+    const open = ends();
+    await vi.waitFor(() => expect(ends()).toBe(open - 1), { timeout: 5_000 });
+    let bytes = 0;
+    socket.on('error', () => undefined);
+    socket.on('data', (part: Buffer) => {
+      bytes += part.length;
+    });
+    await once(socket, 'close');
+    expect(bytes).toBeLessThan(jwks.length);
+  });
+
   it('introspects by form, for callers it knows (RFC 7662)', async () => {
     const url = `${await start()}/oauth2/introspect`;
     const post = (body: string, headers: Record<string, string> = {}) =>
@@ -119,6 +165,55 @@ describe('the HTTP server', () => {
     expect(answers.some(({ status }) => status === 200)).toBe(true);
     expect(limited?.headers.get('retry-after')).toBe('1');
     expect(await problemOf(limited as Response)).toMatchObject({ reason: 'RATE_LIMITED' });
+  });
+
+  it.each([
+    ['already_exists', 'REQUEST_ID_REUSED', 409, 'REQUEST_ID_REUSED'],
+    ['failed_precondition', 'OUTCOME_KNOWN', 409, 'OUTCOME_KNOWN'],
+    ['aborted', 'VERSION_CONFLICT', 409, 'VERSION_CONFLICT'],
+    ['unavailable', 'DATABASE_UNAVAILABLE', 503, 'DATABASE_UNAVAILABLE'],
+    ['unknown_outcome', 'DATABASE_UNAVAILABLE', 503, 'UNKNOWN_OUTCOME'],
+  ] as const)('tells a caller of a fault of class %s, and not the log', async (faultClass, reason, status, told) => {
+    const lines: string[] = [];
+    const url = await start(0, createLogger('debug', { write: (line) => void lines.push(line) }), {
+      ...API,
+      introspectCredential: () => Promise.reject(new Fault(faultClass, reason, 'Expected.')),
+    });
+    const answer = await introspect(url);
+    expect(answer.status).toBe(status);
+    expect(await problemOf(answer)).toMatchObject({ reason: told, detail: 'Expected.' });
+    expect(lines.filter((line) => !line.includes('"level":"debug"'))).toEqual([]);
+  });
+
+  it('writes a bounded number of lines about what fails in itself, however often it is asked for', async () => {
+    const lines: string[] = [];
+    const url = await start(0, createLogger('debug', { write: (line) => void lines.push(line) }), {
+      ...API,
+      introspectCredential: () => Promise.reject(new Error('a bug')),
+    });
+    const calls = 400;
+    const startedAt = performance.now();
+    const answers = await Promise.all(Array.from({ length: calls }, () => introspect(url)));
+    const seconds = Math.floor((performance.now() - startedAt) / 1_000) + 2;
+    for (const answer of answers) expect(await problemOf(answer)).toMatchObject({ status: 500, reason: 'INTERNAL' });
+    expect(lines.length).toBeGreaterThan(0);
+    expect(lines.length).toBeLessThanOrEqual(50 * seconds);
+  });
+
+  it('counts each evaluation of AuthZEN as a call', async () => {
+    const url = `${await start(1)}/access/v1/evaluations`;
+    const one = { subject: { type: 'user', id: 'u' }, action: { name: 'x' }, resource: { type: 'resource', id: 'r' } };
+    const ask = () =>
+      fetch(url, {
+        method: 'POST',
+        body: JSON.stringify({ ...one, evaluations: Array.from({ length: 256 }, () => ({})) }),
+        headers: { 'content-type': 'application/json', authorization: 'Bearer token-target' },
+      });
+    expect(((await (await ask()).json()) as { evaluations: object[] }).evaluations).toHaveLength(256);
+    const limited = await ask();
+    expect(limited.status).toBe(429);
+    // A second for each of them, less what the test itself takes.
+    expect(Number(limited.headers.get('retry-after'))).toBeGreaterThan(128);
   });
 
   it('answers everything else with a problem', async () => {
@@ -161,6 +256,9 @@ describe('the HTTP server', () => {
       ready: () => readiness,
       api: () => API,
       authenticator: AUTHENTICATOR,
+      signIn: () => testSignIn(AUTHENTICATOR),
+      blockerKey: () => Buffer.from('key'),
+      limits: readConfig({}).limits,
       rateLimiter: createRateLimiter(0),
       metrics: createMetrics(),
       log: createLogger('silent'),

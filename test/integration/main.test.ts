@@ -1,11 +1,11 @@
 import { once } from 'node:events';
-import { access, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { type Coordinator, createCoordinator, startCoordinator } from '../../src/main.js';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { type Coordinator, createCoordinator, serve, startCoordinator } from '../../src/main.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { killAndWait } from '../support/postgres.js';
@@ -110,5 +110,21 @@ describe('the coordinator', () => {
       WRIT_TOKENS_FILE: join(dataDir, 'none.json'),
     };
     await expect(startCoordinator(config(env), createLogger('silent'))).rejects.toThrow(/none\.json: cannot be read/);
+  });
+
+  it('ends with 2 for a routes file that cannot be used, and names file and field', async () => {
+    const file = join(dataDir, 'routes.yaml');
+    await writeFile(file, 'version: 1\nroutes: [{ method: PUT, path: pages }]');
+    await expect(startCoordinator(config({ WRIT_ROUTES_FILE: file }), createLogger('silent'))).rejects.toThrow(
+      `${file}: routes[0].path: `,
+    );
+    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
+    try {
+      const env = { WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: dataDir, WRIT_LOG_LEVEL: 'silent' };
+      expect(await serve({ ...env, WRIT_ROUTES_FILE: file })).toBe(2);
+      expect(said.mock.calls.map(String).join('')).toContain('routes[0].path');
+    } finally {
+      said.mockRestore();
+    }
   });
 });

@@ -9,6 +9,7 @@ import {
   type ServiceError,
   status,
 } from '@grpc/grpc-js';
+import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES, type Role } from '../../src/auth/principal.js';
@@ -16,6 +17,7 @@ import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
 import { ROUTES } from '../../src/auth/roles.js';
 import { hashToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
+import * as extAuthz from '../../src/gen/envoy/service/auth/v3/external_auth.js';
 import * as audit from '../../src/gen/writ/v1/audit_service.js';
 import * as conflictMap from '../../src/gen/writ/v1/conflict_map_service.js';
 import * as credential from '../../src/gen/writ/v1/credential_service.js';
@@ -28,8 +30,10 @@ import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import type { WritApi } from '../../src/services/api.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
+import { mountConsole } from '../../src/transports/http/console.js';
 import { createApp, HttpServer, type HttpServerOptions } from '../../src/transports/http/server.js';
 import { createRateLimiter } from '../../src/transports/rate-limit.js';
+import { testSignIn } from '../support/sign-in.js';
 
 /**
  * Every RPC of the contract and every route, called over a socket by every role, everywhere and in one namespace; what
@@ -50,13 +54,18 @@ function documented(heading: string): Map<string, readonly Role[] | 'anybody'> {
   );
 }
 
-const SERVICES = [audit, conflictMap, credential, fence, lease, namespace, run]
-  .flatMap((module) => Object.entries(module))
-  .filter(([name]) => /ServiceService$/.test(name))
+const MODULES = [audit, conflictMap, credential, extAuthz, fence, lease, namespace, run];
+
+const SERVICES = MODULES.flatMap((module) => Object.entries(module))
+  .filter(([name]) => /(Service|^Authorization)Service$/.test(name))
   .map(([, definition]) => definition as unknown as ServiceDefinition);
 
 const RPCS = SERVICES.flatMap((definition) =>
-  Object.entries(definition).map(([name, { path }]) => ({ definition, name, method: path.replace('/writ.v1.', '') })),
+  Object.entries(definition).map(([name, { path }]) => ({
+    definition,
+    name,
+    method: path.slice(path.lastIndexOf('.') + 1),
+  })),
 );
 
 const PRINCIPALS: PrincipalEntry[] = ROLES.flatMap((role) => [
@@ -64,8 +73,15 @@ const PRINCIPALS: PrincipalEntry[] = ROLES.flatMap((role) => [
   { name: `team-${role}`, roles: [], namespaceRoles: { 'team-a': [role] }, tokenSha256: hashToken(`team-a-${role}`) },
 ]);
 
-/** Of the namespaces each caller is shown its own; a document that is looked over is stored nowhere. */
+/**
+ * Of the namespaces each caller is shown its own; a document that is looked over is stored nowhere; what a gateway asks
+ * about is in the namespace that its routes name; and on a stream each message names its own.
+ */
 const ABOUT_NO_NAMESPACE = [
+  'FenceService/StreamFenceChecks',
+  'FenceService/WatchFences',
+  'LeaseService/Session',
+  'Authorization/Check',
   'NamespaceService/ListNamespaces',
   'ConflictMapService/ValidateConflictMap',
   'CredentialService/GetKeys',
@@ -95,23 +111,29 @@ beforeAll(async () => {
   grpc = new GrpcServer({ limits: readConfig({}).limits, metrics, log });
   grpcAddress = await grpc.listen('127.0.0.1', 0);
   const api = new Proxy(
-    {},
+    { openSession: () => ({ close: () => undefined }) },
     {
-      get: (_, name) =>
-        name === 'exportEvents'
+      get: (known, name) =>
+        Reflect.get(known, name) ??
+        (name === 'exportEvents'
           ? () => ({ [Symbol.asyncIterator]: () => ({ next: () => Promise.reject(reached) }) })
-          : () => Promise.reject(reached),
+          : () => Promise.reject(reached)),
     },
-  ) as WritApi;
+  ) as unknown as WritApi;
   grpc.serve({ api, authenticator, blockerKey: Buffer.from('key') });
-  const keysAndTokens = {
+  const served = {
+    ...api,
     getKeys: async () => ({ jwks: '{"keys":[]}', maxAge: 300_000_000, issuer: '' }),
     introspectCredential: async () => ({ value: { active: false }, revision: 0, now: 0 }),
-  } as unknown as WritApi;
+  };
+  const overHttp = new Proxy(api, { get: (rest, name) => Reflect.get(served, name) ?? Reflect.get(rest, name) });
   httpOptions = {
     ready: () => ({ ready: true, reasons: [] }),
-    api: () => keysAndTokens,
+    api: () => overHttp,
     authenticator,
+    signIn: () => testSignIn(authenticator),
+    blockerKey: () => Buffer.from('key'),
+    limits: readConfig({}).limits,
     rateLimiter: createRateLimiter(0),
     metrics,
     log,
@@ -148,6 +170,7 @@ function allowed(rpc: (typeof RPCS)[number], token: string, where: string): Prom
     allowed: [],
     escalation: [],
     kinds: [],
+    patterns: [],
     document: '',
   };
   const bytes = encode(rpc.name, request);
@@ -172,7 +195,7 @@ function allowed(rpc: (typeof RPCS)[number], token: string, where: string): Prom
 /** The request of a method, filled in as far as it has these fields. */
 function encode(name: string, fields: object): Buffer {
   const type = `${name.charAt(0).toUpperCase()}${name.slice(1)}Request`;
-  for (const module of [audit, conflictMap, credential, fence, lease, namespace, run]) {
+  for (const module of MODULES) {
     const message = (
       module as unknown as Record<
         string,
@@ -206,28 +229,81 @@ describe('every RPC', () => {
   });
 });
 
+/** Whoever signs in is nobody yet. */
+const SIGN_IN = / \/auth\//;
+
 describe('every route', () => {
   it('stands in the guide, and is served', () => {
+    // Pages and files of the console are open to everybody: they hold nothing but code.
+    const pages = new Hono();
+    mountConsole(pages);
+    const named = ({ method, path }: { method: string; path: string }): string =>
+      `${method} ${path.replace(/:(\w+)/g, '{$1}')}`;
+    const files = new Set(pages.routes.map(named));
     const served = createApp(httpOptions)
       .routes.filter(({ method }) => method !== 'ALL')
-      .map(({ method, path }) => `${method} ${path}`);
+      .map(named)
+      .filter((route) => !files.has(route));
     expect([...new Set(served)].sort()).toEqual([...ROUTES].sort());
     expect([...documented('HTTP routes').keys()].sort()).toEqual([...ROUTES].sort());
   });
 
-  it.each(ROUTES)('%s: the roles that may call it, and no other', async (route) => {
-    const roles = documented('HTTP routes').get(route);
-    const [method = '', path = ''] = route.split(' ');
-    const answer = async (token?: string) => {
-      const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
-      return (await fetch(`http://${httpAddress}${path}`, { method, headers })).status;
-    };
-    expect(await answer()).toBe(roles === 'anybody' ? 200 : 401);
-    for (const role of ROLES) {
-      expect(await answer(`everywhere-${role}`)).toBe(roles === 'anybody' || roles?.includes(role) ? 200 : 403);
-      // Metrics tell of all namespaces; a token that is introspected names its own.
-      const anywhere = roles === 'anybody' || (path === '/oauth2/introspect' && roles?.includes(role));
-      expect(await answer(`team-a-${role}`)).toBe(anywhere ? 200 : 403);
-    }
-  });
+  it.each(ROUTES.filter((route) => !SIGN_IN.test(route)))(
+    '%s: the roles that may call it, and no other',
+    async (route) => {
+      const roles = documented('HTTP routes').get(route);
+      const may = (role: Role): boolean => roles === 'anybody' || roles?.includes(role) === true;
+      expect(await statusOf(route)).toBe(roles === 'anybody' ? 200 : 401);
+      for (const role of ROLES) {
+        expect(await statusOf(route, `everywhere-${role}`, 'default')).toBe(may(role) ? 200 : 403);
+        const inTeamA = may(role) && !ABOUT_EVERYTHING.has(route);
+        expect(await statusOf(route, `team-a-${role}`, 'team-a')).toBe(roles === 'anybody' || inTeamA ? 200 : 403);
+        const elsewhere = inTeamA && (IN_NO_NAMESPACE.has(route) || !route.includes(' /v1/'));
+        expect(await statusOf(route, `team-a-${role}`, 'team-b')).toBe(roles === 'anybody' || elsewhere ? 200 : 403);
+      }
+    },
+  );
 });
+
+/** Metrics and signing keys are of all namespaces: a role in one does not do. */
+const ABOUT_EVERYTHING: ReadonlySet<string> = new Set([
+  'GET /metrics',
+  'GET /v1/keys',
+  'POST /v1/keys/rotate',
+  'POST /v1/keys/{keyId}/retire',
+]);
+
+/** As ABOUT_NO_NAMESPACE; of a proxy the routes say which it is. */
+const IN_NO_NAMESPACE: ReadonlySet<string> = new Set([
+  'GET /v1/fence/check',
+  'GET /v1/namespaces',
+  'GET /v1/principal',
+  'GET /v1/conflict-map/schema',
+  'POST /v1/conflict-map/test',
+  'POST /v1/conflict-map/validate',
+  'POST /v1/credentials/introspect',
+]);
+
+/** 200 for whatever was let in: such a request is wrong in its own way, or the service was reached. */
+async function statusOf(route: (typeof ROUTES)[number], token?: string, where = 'default'): Promise<number> {
+  const [method = '', path = ''] = route.split(' ');
+  const query = path.startsWith('/v1/') && !NAMES_NONE.has(route) ? `?namespace=${where}` : '';
+  const { status } = await fetch(`http://${httpAddress}${path.replace(/\{\w+\}/, where)}${query}`, {
+    method,
+    headers: {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(method === 'GET' || !path.startsWith('/v1/') ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(method === 'GET' || !path.startsWith('/v1/') ? {} : { body: JSON.stringify({ name: where }) }),
+  });
+  return [400, 409, 428].includes(status) ? 200 : status;
+}
+
+/** Their path or body names it, or nothing does. */
+const NAMES_NONE: ReadonlySet<string> = new Set([
+  ...ABOUT_EVERYTHING,
+  ...IN_NO_NAMESPACE,
+  'GET /v1/openapi.json',
+  'POST /v1/namespaces',
+  'GET /v1/namespaces/{name}',
+]);

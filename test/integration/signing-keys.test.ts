@@ -6,7 +6,7 @@ import type { SigningKey } from '../../src/domain/signing-keys.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
 import type { Store } from '../../src/storage/store.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
 
 let database: TestDatabase;
 let store: Store;
@@ -15,7 +15,7 @@ let sql: pg.Client;
 beforeAll(async () => {
   database = await createTestDatabase();
   await migrate(database.url, { log: () => undefined });
-  store = createPostgresStore({ url: database.url });
+  store = createPostgresStore({ url: database.url, prepared: PREPARED });
   sql = new pg.Client({ connectionString: database.url });
   await sql.connect();
 });
@@ -62,7 +62,7 @@ describe('the stored set of signing keys (F20)', () => {
     const fill = (keys: readonly SigningKey[], now: number) =>
       keys.length > 0 ? [] : [key('current', now), key('next', now)];
     // Connected first, so that they begin at one time.
-    const stores = Array.from({ length: 8 }, () => createPostgresStore({ url: database.url }));
+    const stores = Array.from({ length: 8 }, () => createPostgresStore({ url: database.url, prepared: PREPARED }));
     await Promise.all(stores.map((one) => one.readSigningKeys()));
     for (let round = 0; round < 5; round += 1) {
       await sql.query('DELETE FROM writ.signing_key');

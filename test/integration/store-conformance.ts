@@ -14,10 +14,12 @@ import type {
 import {
   headAfter,
   SAMPLE_TIME,
+  sampleAdmission,
   sampleBatch,
   sampleEnded,
   sampleEntries,
   sampleEntry,
+  sampleEvent,
   sampleEvents,
   sampleHash,
   sampleKey,
@@ -474,6 +476,29 @@ function logTests(use: Use): void {
   );
 
   it(
+    'reads large events a few at a time, and never fewer than two while there are more',
+    use(async ({ store }) => {
+      const [namespace, head] = await createNamespace(store);
+      const body = JSON.stringify({ map: 'x'.repeat(700_000) });
+      const events = sampleEvents(namespace, head, 4, { body });
+      const next = await append(store, sampleBatch(namespace, head, { events }));
+      const huge = JSON.stringify({ map: 'x'.repeat(2_000_000) });
+      await append(store, sampleBatch(namespace, next, { events: sampleEvents(namespace, next, 3, { body: huge }) }));
+      const places = (events: readonly EventRecord[]) => events.map(({ revision }) => revision);
+      expect(places(await store.readTail(namespace, 0, 100))).toEqual([1, 2, 3]);
+      expect(places(await store.readTail(namespace, 5, 100))).toEqual([6, 7]);
+      expect(places(await store.readTail(namespace, 5, 1))).toEqual([6]);
+      expect(places(await store.readTail(namespace, 7, 100))).toEqual([8]);
+      const find = async (filter: Omit<Parameters<Store['listEvents']>[1], 'limit'>) =>
+        places(await store.listEvents(namespace, { ...filter, limit: 100 }));
+      expect(await find({})).toEqual([1, 2, 3]);
+      expect(await find({ afterRevision: 5, newestFirst: true })).toEqual([8, 7]);
+      expect(await find({ kinds: ['lease_granted'] })).toEqual([2, 3]);
+      expect(await find({ kinds: ['lease_granted'], beforeRevision: 5, newestFirst: true })).toEqual([4, 3]);
+    }),
+  );
+
+  it(
     'finds events by run, lease, resource, kind and request, within a range, either way',
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);
@@ -578,6 +603,7 @@ function projectionTests(use: Use): void {
         }),
         sampleEntry({ resource: 'a/b', access: 'read', actions: ['x', 'y'], observedVersion: '' }),
         sampleEntry({ resource: 'local/x', validation: 'local' }),
+        sampleEntry({ resource: 'view/x', validation: 'view', maxViewAge: 2_000_000 }),
       ];
       const ruleLocks = [{ key: '!0:tenant=acme', mode: 'IX' as const, rule: 'conflicts[0]', entry: 1 }];
       const active = sampleLease({
@@ -851,6 +877,39 @@ function upkeepTests(use: Use): void {
   );
 
   it(
+    'remembers where a namespace lives, as the first one said',
+    use(async ({ store }) => {
+      const namespace = newNamespace();
+      expect(await store.namespaceHome(namespace)).toBeNull();
+      expect(await store.claimNamespaceHome(namespace, 'eu')).toBe('eu');
+      expect(await store.claimNamespaceHome(namespace, 'us')).toBe('eu');
+      expect(await store.namespaceHome(namespace)).toBe('eu');
+    }),
+  );
+
+  it(
+    'lets one replica publish a log at a time, by tokens that only rise',
+    use(async ({ store, under }) => {
+      const other = (await under.another()) ?? store;
+      const [a, b] = [randomUUID(), randomUUID()];
+      const [one, two] = [newNamespace(), newNamespace()];
+      const [first] = await store.claimTailers(a, [one], 60 * SECOND);
+      expect(await other.claimTailers(b, [one], 60 * SECOND)).toEqual([]);
+      expect(await store.claimTailers(a, [one], 60 * SECOND)).toEqual([first]);
+      await store.yieldTailers(a);
+      const taken = await other.claimTailers(b, [two, one], 60 * SECOND);
+      expect(taken.map(({ namespace }) => namespace).sort()).toEqual([one, two].sort());
+      const later = taken.find(({ namespace }) => namespace === one);
+      expect(later?.token).toBeGreaterThan(first?.token ?? Number.NaN);
+      // Lapsed by time, and claimed again by the same one: nobody knows what happened between.
+      await other.claimTailers(b, [one], 0);
+      const [again] = await other.claimTailers(b, [one], 60 * SECOND);
+      expect(again?.token).toBeGreaterThan(later?.token ?? Number.NaN);
+      if (other !== store) await other.close();
+    }),
+  );
+
+  it(
     'purges runs that ended before, with their leases and keys, in portions, and nothing else',
     use(async ({ store }) => {
       const runs = [1, 2, 3, 4].map((i) =>
@@ -894,6 +953,38 @@ function upkeepTests(use: Use): void {
   );
 
   it(
+    'keeps free texts beside their events, and erases the oldest, or those of a run, and nothing else',
+    use(async ({ store }) => {
+      const text = (of: string) => ({ digest: sampleHash(of, 1, of), salt: '5a'.repeat(16), text: of });
+      const [namespace, head] = await createNamespace(store);
+      const about = (of: string, runId: string) => ({ bodyVersion: 2, runId, texts: [text(of), text(`${of}'`)] });
+      const batchId = randomUUID();
+      let last = head;
+      const events = (['r', 'q', 'r'] as const).map((runId, i) => {
+        const event = sampleEvent(namespace, last, { ...about(`text ${i}`, runId), batchId });
+        last = headAfter([event]);
+        return event;
+      });
+      await append(store, sampleBatch(namespace, head, { events }));
+      const told = async () =>
+        (await store.readTail(namespace, head.revision, 10)).map((event) => event.texts.map((one) => one.text).sort());
+      expect(await store.readTail(namespace, head.revision, 10)).toEqual(events);
+      expect(await store.listEvents(namespace, { runId: 'q', limit: 5 })).toEqual([events[1]]);
+      expect(await store.eraseTextsOfRun(namespace, 'r', last.revision)).toBe(2);
+      expect(await told()).toEqual([[], ['text 1', "text 1'"], ['text 2', "text 2'"]]);
+      expect(await store.eraseTextsOfRun(namespace, 'r', last.revision + 1)).toBe(2);
+      expect(await store.eraseTextsOfRun(namespace, 'r', last.revision + 1)).toBe(0);
+      expect(await store.eraseTextsOfRun(namespace, '', last.revision + 1)).toBe(0);
+      expect(await store.eraseTextsBefore(namespace, events[1]?.time ?? 0, 10)).toBe(0);
+      expect(await store.eraseTextsBefore(namespace, (events[1]?.time ?? 0) + 1, 10)).toBe(2);
+      expect(await told()).toEqual([[], [], []]);
+      expect((await store.readTail(namespace, head.revision, 10)).map((event) => event.hash)).toEqual(
+        events.map((event) => event.hash),
+      );
+    }),
+  );
+
+  it(
     'keeps a run that has a lease which has not ended, and drops old keys of no run',
     use(async ({ store }) => {
       const runs = [sampleRun({ state: 'stopped', endedAt: SAMPLE_TIME })];
@@ -927,6 +1018,101 @@ function upkeepTests(use: Use): void {
       expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
       await store.purge(namespace, SAMPLE_TIME, 10);
       expect((await store.loadSnapshot(namespace))?.revocations).toEqual([again]);
+    }),
+  );
+
+  it(
+    'keeps what is known of the rehearsals of each kind, by its last word',
+    use(async ({ store }) => {
+      const window = { resources: ['doc/a'], runIds: ['run-1'], until: SAMPLE_TIME };
+      const last = {
+        resource: 'doc/a',
+        target: 'doc-api',
+        suiteVersion: '1',
+        digest: 'd'.repeat(64),
+        cases: [{ name: 'conflict', outcome: 'passed' as const }],
+        lacks: '',
+        basis: 'introspect',
+        recordedBy: 'admin',
+        recordedAt: SAMPLE_TIME,
+        validUntil: SAMPLE_TIME + SECOND,
+      };
+      const begun = { pattern: 'doc/{id}', last: null, window };
+      const other = { pattern: 'dns/{env}', last, window };
+      const [namespace, head] = await createNamespace(store, { rehearsals: [begun, other] });
+      expect((await store.loadSnapshot(namespace))?.rehearsals).toEqual([other, begun]);
+      const recorded = { ...begun, last, window: null };
+      await append(store, sampleBatch(namespace, head, { rehearsals: [recorded] }));
+      expect((await store.loadSnapshot(namespace))?.rehearsals).toEqual([other, recorded]);
+    }),
+  );
+
+  it(
+    'keeps freezes by their pattern until they are thawed',
+    use(async ({ store }) => {
+      const freeze = {
+        pattern: 'doc/{id}',
+        scope: 'subtree' as const,
+        deniesChecks: false,
+        reason: 'drill',
+        frozenBy: 'olga',
+        frozenAt: SAMPLE_TIME,
+        until: null,
+        effectiveAt: SAMPLE_TIME,
+      };
+      const other = { ...freeze, pattern: 'dns/{env}', scope: 'exact' as const };
+      const [namespace, head] = await createNamespace(store, { freezes: [freeze, other] });
+      expect((await store.loadSnapshot(namespace))?.freezes).toEqual([other, freeze]);
+      const harder = { ...freeze, deniesChecks: true, until: SAMPLE_TIME + SECOND, effectiveAt: SAMPLE_TIME + 1 };
+      const changed = sampleBatch(namespace, head, { freezes: [harder], thawed: [other.pattern, 'never/frozen'] });
+      expect((await store.append(sampleBatch(namespace, null, { thawed: [freeze.pattern] }))).outcome).toBe('stale');
+      await append(store, changed);
+      expect((await store.loadSnapshot(namespace))?.freezes).toEqual([harder]);
+    }),
+  );
+
+  it(
+    'keeps tracked writes: the open ones are loaded, closed ones found by id and by check, and all go with their run',
+    use(async ({ store }) => {
+      const runs = [sampleRun({ state: 'stopping', endsAs: 'stopped' })];
+      const leases = [sampleEnded(sampleLease())];
+      const open = sampleAdmission({ leaseId: leases[0]?.leaseId ?? '', observedVersion: '7' });
+      const later = { ...open, admissionId: 'admission-2', requestId: 'request-2', admittedAt: SAMPLE_TIME + 1 };
+      const [namespace, head] = await createNamespace(store, { runs, leases, admissions: [later, open] });
+      const loaded = await store.loadSnapshot(namespace);
+      expect(loaded?.admissions).toEqual([open, later]);
+      expect(loaded?.runs).toEqual(runs);
+      const doubted = { ...later, inDoubtSince: SAMPLE_TIME + 2, unsure: true };
+      const outcome = { result: 'succeeded', at: SAMPLE_TIME + 3, by: 'olga', settled: true, newVersion: '8' } as const;
+      const closed = { ...open, inDoubtSince: SAMPLE_TIME + 2, outcome };
+      const over = [sampleRun({ state: 'stopped', endedAt: SAMPLE_TIME + 4 })];
+      await append(store, sampleBatch(namespace, head, { admissions: [closed, doubted], runs: over }));
+      expect((await store.loadSnapshot(namespace))?.admissions).toEqual([doubted]);
+      const { leaseId } = open;
+      const found = await store.loadAdmissions(
+        namespace,
+        ['admission-1', 'none'],
+        [
+          { leaseId, requestId: 'request-1' },
+          { leaseId, requestId: 'request-2' },
+          { leaseId: 'none', requestId: 'request-1' },
+        ],
+      );
+      expect(found.revision).toBe(head.revision + 1);
+      expect(found.records).toHaveLength(2);
+      expect(found.records).toEqual(expect.arrayContaining([closed, doubted]));
+      expect(await store.purge(namespace, SAMPLE_TIME + 5, 10)).toBe(1);
+      expect((await store.loadAdmissions(namespace, ['admission-1', 'admission-2'], [])).records).toEqual([]);
+    }),
+  );
+
+  it(
+    'refuses two final rows of one tracked write',
+    use(async ({ store }) => {
+      const [namespace, head] = await createNamespace(store);
+      const twice = { admissions: [sampleAdmission(), sampleAdmission()] };
+      await expect(store.append(sampleBatch(namespace, head, twice))).rejects.toMatchObject({ kind: 'bug' });
+      expect((await store.loadSnapshot(namespace))?.admissions).toEqual([]);
     }),
   );
 

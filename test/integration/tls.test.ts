@@ -23,6 +23,7 @@ import { GrpcServer } from '../../src/transports/grpc/server.js';
 import { HttpServer } from '../../src/transports/http/server.js';
 import { createRateLimiter } from '../../src/transports/rate-limit.js';
 import { LOCAL_NAMES, type TestAuthority, testAuthority } from '../support/certificates.js';
+import { testSignIn } from '../support/sign-in.js';
 
 /** Both ports in TLS, with client certificates, over real sockets. */
 
@@ -100,6 +101,9 @@ async function start(more: { clientCerts?: 'optional' | 'required'; clientCaFile
     ready: () => ({ ready: true, reasons: [], warnings: tls.warnings() }),
     api: () => api,
     authenticator,
+    signIn: () => testSignIn(authenticator, { secure: true }),
+    blockerKey: () => Buffer.from('key'),
+    limits: readConfig({}).limits,
     rateLimiter: createRateLimiter(0),
     metrics,
     log: logger,
@@ -130,7 +134,10 @@ async function caller(options: Parameters<typeof connect>[0]): Promise<string> {
 }
 
 /** The same over HTTP: the status, and the reason of a problem. */
-function get(path: string, options: { as?: string; token?: string } = {}): Promise<string> {
+function get(
+  path: string,
+  options: { as?: string; token?: string; method?: string; headers?: Record<string, string> } = {},
+): Promise<string> {
   const pem = (name: string) => readFile(file(name));
   return Promise.all([
     pem('ca.pem'),
@@ -138,8 +145,10 @@ function get(path: string, options: { as?: string; token?: string } = {}): Promi
   ]).then(
     ([ca, cert, key]) =>
       new Promise((resolve, reject) => {
-        const headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
-        request(`https://${httpAddress}${path}`, { ca, cert, key, headers, agent: false }, async (response) => {
+        const authorization = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
+        const headers = { ...authorization, ...options.headers };
+        const { method = 'GET' } = options;
+        request(`https://${httpAddress}${path}`, { ca, cert, key, method, headers, agent: false }, async (response) => {
           const body = (await response.setEncoding('utf8').toArray()).join('');
           const { reason } = response.statusCode === 200 ? { reason: '' } : (JSON.parse(body) as { reason: string });
           resolve(`${response.statusCode} ${reason}`.trim());
@@ -166,6 +175,17 @@ describe('a client certificate', () => {
     await start();
     expect(await caller({ as })).toBe(overGrpc);
     expect(await get('/metrics', { as })).toBe(overHttp);
+  });
+
+  it('in a browser lets no page of another origin change anything', async () => {
+    await start();
+    const introspect = (headers: Record<string, string>) =>
+      get('/oauth2/introspect', { as: 'spiffe', method: 'POST', headers });
+    expect(await introspect({ origin: 'https://evil.example' })).toBe('403 CROSS_ORIGIN');
+    expect(await introspect({ 'sec-fetch-site': 'cross-site' })).toBe('403 CROSS_ORIGIN');
+    // Past the door: the principal lacks the role, or the API of this test the method.
+    for (const headers of [{}, { origin: `https://${httpAddress}` }] as Record<string, string>[])
+      expect(await introspect(headers)).not.toContain('CROSS_ORIGIN');
   });
 
   it('binds the session: its thumbprint goes with the principal', async () => {
@@ -196,6 +216,28 @@ describe('a client certificate', () => {
     await start({ clientCaFile: null });
     expect(await caller({ as: 'spiffe' })).toBe('UNAUTHENTICATED');
     expect(await get('/metrics', { as: 'spiffe' })).toBe('401 UNAUTHENTICATED');
+  });
+
+  it('that ends while its connection lives counts for nothing from then on', async () => {
+    await start();
+    // Long enough to connect with, on a machine that is busy with other things.
+    const seconds = 8;
+    await authority.issue('short', { names: [{ type: 'url', value: SPIFFE }], days: seconds / 86_400 });
+    const client = connect({ as: 'short' });
+    const outcome = async () => {
+      seen = undefined;
+      const { reason } = await client.lease.getLease({ leaseId: 'x' }).then(
+        () => ({ reason: '' }),
+        (error: WritError) => error,
+      );
+      return (seen as Principal | undefined)?.name ?? reason;
+    };
+    expect(await outcome()).toBe('svc:release');
+    await expect.poll(outcome, { timeout: 30_000 }).toBe('CERTIFICATE_REJECTED');
+    // It is the connection of before: a new one could not even be made with it.
+    expect(await outcome()).toBe('CERTIFICATE_REJECTED');
+    const { text } = await metrics.render();
+    expect(text).toContain('writ_callers_refused_total{cause="certificate"}');
   });
 
   it('that is required is needed for a connection at all', async () => {

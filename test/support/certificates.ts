@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
@@ -36,3 +37,10 @@ export const LOCAL_NAMES: CertificateRequest['names'] = [
   { type: 'dns', value: 'localhost' },
   { type: 'ip', value: '127.0.0.1' },
 ];
+
+/** A client's certificate, as gateways tell of it. */
+export async function toldCertificate(commonName: string): Promise<{ escaped: string; thumbprint: string }> {
+  const { cert } = await issueCertificate(await makeAuthority(1), { commonName, use: 'client', names: [], days: 1 });
+  const der = Buffer.from(cert.replace(/-----[^-]+-----|\s/g, ''), 'base64');
+  return { escaped: encodeURIComponent(cert), thumbprint: createHash('sha256').update(der).digest('base64url') };
+}

@@ -1,5 +1,5 @@
 import { runCli } from '../../src/cli/program.js';
-import type { WritClient } from '../../src/clients/common/connect.js';
+import type { ConnectOptions, WritClient } from '../../src/clients/common/connect.js';
 
 /** What a command line did. */
 export interface CliResult {
@@ -8,8 +8,8 @@ export interface CliResult {
   readonly stderr: string;
   /** How it connected, if it did. */
   readonly connected: readonly {
-    readonly endpoint: string;
-    readonly token?: string;
+    readonly endpoint: string | readonly string[];
+    readonly token?: NonNullable<ConnectOptions['token']>;
     readonly tls?: object;
     readonly allowInsecure?: string;
     readonly namespace?: string;

@@ -9,7 +9,7 @@ import { makeTestDirectory } from './global-setup.js';
 
 const MAIN = fileURLToPath(new URL('../../dist/main.js', import.meta.url));
 
-type RoleName = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'auditor';
+export type RoleName = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'auditor';
 
 /** A coordinator as users run it: an operating-system process of its own, built by `npm run build`. */
 export interface CoordinatorProcess {
@@ -17,6 +17,8 @@ export interface CoordinatorProcess {
   readonly pid: number;
   readonly grpc: string;
   readonly http: string;
+  /** The one-time link of the embedded mode; else empty. */
+  readonly console: string;
   readonly tokens: Readonly<Record<RoleName, string>>;
   /** What it has logged. */
   log(): string;
@@ -28,9 +30,14 @@ export interface CoordinatorProcess {
   stop(): Promise<number | null>;
 }
 
-export async function startCoordinatorProcess(
-  options: { dataDir?: string; env?: Record<string, string> } = {},
-): Promise<CoordinatorProcess> {
+export interface CoordinatorProcessOptions {
+  readonly dataDir?: string;
+  readonly env?: Readonly<Record<string, string>>;
+  /** Of the principals file that `env` names. Default: the development tokens of the data directory. */
+  readonly tokens?: Readonly<Record<RoleName, string>>;
+}
+
+export async function startCoordinatorProcess(options: CoordinatorProcessOptions = {}): Promise<CoordinatorProcess> {
   if (!existsSync(MAIN)) throw new Error('dist/main.js is missing: run `npm run build` first (npm test does)');
   const dataDir = options.dataDir ?? (await makeTestDirectory('coordinator'));
   const child = spawn(process.execPath, [MAIN], {
@@ -49,7 +56,8 @@ export async function startCoordinatorProcess(
     log = (log + text).slice(-200_000);
   });
   const ready = await readyLine(child, () => log);
-  const tokens = JSON.parse(readFileSync(join(dataDir, 'dev-tokens.json'), 'utf8')) as Record<RoleName, string>;
+  const tokens =
+    options.tokens ?? (JSON.parse(readFileSync(join(dataDir, 'dev-tokens.json'), 'utf8')) as Record<RoleName, string>);
   const clients: WritClient[] = [];
   const exited = once(child, 'exit') as Promise<[number | null]>;
   return {
@@ -77,7 +85,9 @@ export async function startCoordinatorProcess(
   };
 }
 
-async function readyLine(child: ChildProcess, log: () => string): Promise<{ grpc: string; http: string }> {
+type ReadyLine = Pick<CoordinatorProcess, 'grpc' | 'http' | 'console'>;
+
+async function readyLine(child: ChildProcess, log: () => string): Promise<ReadyLine> {
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const exit = once(child, 'exit').then(([code]) => {
     throw new Error(`the coordinator ended with ${code} before it was ready:\n${log()}`);
@@ -85,7 +95,8 @@ async function readyLine(child: ChildProcess, log: () => string): Promise<{ grpc
   const line = (await Promise.race([once(lines, 'line'), exit])) as [string];
   exit.catch(() => undefined);
   child.stdout?.resume();
-  const { event, grpc, http } = JSON.parse(line[0]) as { event: string; grpc: string; http: string };
-  if (event !== 'ready') throw new Error(`unexpected first line: ${line[0]}`);
-  return { grpc, http };
+  const { event, grpc, http, console = '' } = JSON.parse(line[0]) as Partial<ReadyLine> & { event: string };
+  if (event !== 'ready' || grpc === undefined || http === undefined)
+    throw new Error(`unexpected first line: ${line[0]}`);
+  return { grpc, http, console };
 }

@@ -7,18 +7,22 @@ import type { Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
-import { createMetrics } from '../../src/platform/metrics.js';
+import { createMetrics, type Metrics } from '../../src/platform/metrics.js';
 import type { AcquireInput, AcquireOutcome, CallContext, WritApi } from '../../src/services/api.js';
-import { createServices, type Services } from '../../src/services/index.js';
+import { createServices, type Services, type ServicesOptions } from '../../src/services/index.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { createRedisEventStream } from '../../src/storage/redis/redis-event-stream.js';
+import { createRedisHints } from '../../src/storage/redis/redis-hints.js';
 import type { Store } from '../../src/storage/store.js';
+import { PREPARED } from './postgres.js';
 
 /** A coordinator's services in this process, over a real database: what a replica is but for its sockets. */
 export interface TestReplica {
   readonly api: WritApi;
   readonly services: Services;
   readonly store: Store;
+  readonly metrics: Metrics;
   stop(): Promise<void>;
 }
 
@@ -31,6 +35,12 @@ export interface TestReplicaOptions {
   readonly prepared?: boolean;
   /** Encrypts signing keys; the same for replicas of one installation. Default: one for all; null: credentials are off. */
   readonly keyEncryptionKey?: Uint8Array | null;
+  /** Databases beside it that namespaces can live in: URLs by name. */
+  readonly databases?: Readonly<Record<string, string>>;
+  /** Carries hints and the published logs. */
+  readonly redisUrl?: string;
+  /** What gateways are asked by. */
+  readonly routes?: ServicesOptions['routes'];
 }
 
 /** `iss` of every replica here. */
@@ -41,26 +51,43 @@ export async function startReplica(options: TestReplicaOptions): Promise<TestRep
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), 'writ-replica-'));
   const config = readConfig({ WRIT_DATA_DIR: dataDir, WRIT_MAX_CLOCK_SKEW: '1s', ...options.env });
   const log = createLogger('silent');
+  const { redisUrl } = options;
+  const quiet = () => undefined;
   await migrate(options.url, { log: () => undefined });
-  const own = createPostgresStore({ url: options.url, maxConnections: 5, prepared: options.prepared ?? true });
+  const own = createPostgresStore({
+    url: options.url,
+    maxConnections: 5,
+    prepared: options.prepared ?? PREPARED,
+    ...(redisUrl === undefined ? {} : { hints: createRedisHints(redisUrl, quiet) }),
+  });
+  const others = new Map<string, Store>();
+  for (const [name, url] of Object.entries(options.databases ?? {})) {
+    await migrate(url, { log: quiet }).catch(quiet);
+    others.set(name, createPostgresStore({ url, maxConnections: 5, prepared: options.prepared ?? PREPARED }));
+  }
   const store = options.wrap?.(own) ?? own;
+  const metrics = createMetrics();
   const services = createServices({
     store,
+    databases: others,
     replicaId: `test-${Math.random()}`,
     config,
     log,
-    metrics: createMetrics(),
+    metrics,
     issuer: ISSUER,
     keyEncryptionKey: options.keyEncryptionKey === undefined ? KEY_ENCRYPTION_KEY : options.keyEncryptionKey,
+    ...(options.routes === undefined ? {} : { routes: options.routes }),
+    stream: redisUrl === undefined ? null : createRedisEventStream(redisUrl, config.redisStreamLength, quiet),
   });
   await services.start();
   return {
     api: services.api,
     services,
     store,
+    metrics,
     async stop() {
       await services.stop();
-      await own.close();
+      await Promise.all([own, ...others.values()].map((opened) => opened.close()));
       if (options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
     },
   };
@@ -88,14 +115,19 @@ export function write(resource: string, ...actions: string[]): RequestedEntry {
 
 export async function createRun(
   api: WritApi,
-  more: { allowed?: { pattern: string; actions: string[] }[]; context?: CallContext; forSeconds?: number } = {},
+  more: {
+    allowed?: { pattern: string; actions: string[] }[];
+    context?: CallContext;
+    forSeconds?: number;
+    parentRunId?: string;
+  } = {},
 ): Promise<string> {
   const { value } = await api.createRun(more.context ?? as('runner'), {
     purpose: 'a test',
     goalRevision: '',
     initiator: '',
     initiatorToken: '',
-    parentRunId: '',
+    parentRunId: more.parentRunId ?? '',
     allowed: more.allowed ?? [{ pattern: '{all...}', actions: ['*'] }],
     authorityEndsAt: Math.floor(Date.now() * 1_000) + (more.forSeconds ?? 3_600) * SECOND,
     escalation: [],
@@ -111,6 +143,7 @@ export function acquireInput(
 ): AcquireInput {
   return {
     runId,
+    delegatedFrom: '',
     entries,
     task: null,
     resourceSet: null,

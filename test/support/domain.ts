@@ -1,3 +1,5 @@
+import { type Admission, isOpen } from '../../src/domain/admission.js';
+import type { AmendRequest } from '../../src/domain/amendment.js';
 import { checkFence } from '../../src/domain/check-fence.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import {
@@ -12,6 +14,8 @@ import {
   decideAcquire,
   previewAcquire,
 } from '../../src/domain/decide/acquire.js';
+import { decideAdmitWrites } from '../../src/domain/decide/admit-writes.js';
+import { type AmendCommand, type AmendDecision, decideAmend } from '../../src/domain/decide/amend.js';
 import {
   type Bounds,
   DEFAULT_BOUNDS,
@@ -19,15 +23,21 @@ import {
   type LoadedRecords,
   NOTHING_LOADED,
 } from '../../src/domain/decide/decision.js';
+import { decideFreeze, decideThaw, type FreezeDecision, type ThawDecision } from '../../src/domain/decide/freezes.js';
 import { decidePutMap, type OnLiveConflict, type PutMapDecision } from '../../src/domain/decide/put-map.js';
 import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke, type ReleaseDecision } from '../../src/domain/decide/release.js';
 import { decideRenew, type RenewDecision } from '../../src/domain/decide/renew.js';
+import { decideReportWrites, type ReportOutcome, type ToldWrite } from '../../src/domain/decide/report-writes.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
+import { decideSettleInDoubt } from '../../src/domain/decide/settle-in-doubt.js';
+import { decideTakeOver, previewTakeOver, type TakeOverDecision } from '../../src/domain/decide/take-over.js';
 import { decideIdentify, decideSweep } from '../../src/domain/decide/upkeep.js';
+import { isResourceInDoubt } from '../../src/domain/doubt.js';
 import type { Allowance, RequestedEntry, WriteSetRequest } from '../../src/domain/entry.js';
 import type { DatabaseIdentity, DomainEvent, EventBody, EventKind } from '../../src/domain/event.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
+import { deniesWrites } from '../../src/domain/freeze.js';
 import { type Lease, underLockDelay } from '../../src/domain/lease.js';
 import { MODES } from '../../src/domain/modes.js';
 import type { Refusal } from '../../src/domain/refusal.js';
@@ -147,7 +157,12 @@ export interface AcquireOptions {
   readonly fingerprint?: string;
   readonly principal?: string;
   readonly maxLiveLeases?: number;
+  /** A part of this lease is asked for. */
+  readonly of?: Lease;
 }
+
+/** What amend answered, with the lease as it is then. */
+export type AmendAnswer = AmendDecision & { readonly lease: Lease };
 
 /** What acquire answered, with the lease it is about, if any. */
 export type Answer = AcquireDecision & { readonly lease: Lease | undefined };
@@ -243,6 +258,7 @@ export class Namespace {
       maxLiveLeases: options.maxLiveLeases ?? null,
       runId,
       request: asked,
+      delegatedFrom: options.of?.leaseId ?? '',
       ttl: options.ttl ?? null,
       wait: options.wait ?? 0,
       idempotencyKey: key,
@@ -301,9 +317,40 @@ export class Namespace {
     const runId = options.runId ?? this.lease(leaseId).runId;
     const wanted = { leaseId, ttl: options.ttl ?? null, progressMarker: options.marker ?? null };
     const results = this.decide((decision) =>
-      decideRenew(decision, { principal: this.principalOf(runId), runId, renewals: [wanted] }),
+      decideRenew(decision, { principal: this.principalOf(runId), runId, renewals: [wanted], requestIds: [] }),
     );
     return results[0] as RenewDecision;
+  }
+
+  amend(
+    lease: Lease | string,
+    change: Partial<AmendRequest>,
+    options: { key?: string; runId?: string; fingerprint?: string } = {},
+  ): AmendAnswer {
+    const leaseId = typeof lease === 'string' ? lease : lease.leaseId;
+    const runId = options.runId ?? this.lease(leaseId).runId;
+    const request = { add: [], remove: [], downgrade: [], ...change };
+    const command: AmendCommand = {
+      principal: this.principalOf(runId),
+      runId,
+      leaseId,
+      request,
+      idempotencyKey: options.key ?? this.fresh('amend'),
+      fingerprint: options.fingerprint ?? JSON.stringify([leaseId, request]),
+      requestIds: [],
+      callId: '',
+    };
+    return this.decide((decision) => {
+      const decided = decideAmend(decision, command);
+      return { ...decided, lease: decision.lease(leaseId) as Lease };
+    });
+  }
+
+  /** The lease as amended, or a failure that says what came instead. */
+  amended(lease: Lease | string, change: Partial<AmendRequest>): Lease {
+    const answer = this.amend(lease, change);
+    if (answer.kind === 'refusal') throw new Error(`not amended: ${answer.refusal.message}`);
+    return answer.lease;
   }
 
   release(lease: Lease | string, runId?: string): ReleaseDecision {
@@ -401,9 +448,95 @@ export class Namespace {
         },
         observes: (resource) => observes(map, resource),
         ownedByCaller: () => true,
+        inDoubt: (resource) => isResourceInDoubt(this.state, resource, known),
+        frozen: (resource) => deniesWrites(this.state.freezes, resource, Math.max(this.now, this.state.time)),
       },
       { presenterRunId, writes: writes.map((write) => ({ ...defaultWrite(known), ...write })) },
     );
+  }
+
+  /** Lets tracked writes of a check in that is allowed; returns their ids. */
+  admit(lease: Lease, writes: readonly AdmittedWrite[], options: AdmitOptions = {}): string[] {
+    const { requestId = this.fresh('request'), target = 'target' } = options;
+    return this.decide((decision) => {
+      const run = decision.run(lease.runId);
+      if (run === undefined) throw new Error(`there is no run ${lease.runId}`);
+      return decideAdmitWrites(decision, {
+        lease,
+        run,
+        target,
+        requestId,
+        credentialEnds: null,
+        writes: writes.map(({ resource, action, observedVersion = null, ...write }, index) => ({
+          resource,
+          action,
+          observedVersion,
+          token: write.token || tokenOn(lease, resource),
+          field: `writes[${index}]`,
+          freshAdmissionId: this.fresh('admission'),
+        })),
+        requestIds: requestId === '' ? [] : [requestId],
+      });
+    }, target);
+  }
+
+  /** One tracked write of a lease, let in; its record. */
+  letIn(lease: Lease, resource: string, action = 'replace', options: AdmitOptions = {}): Admission {
+    const [admissionId = ''] = this.admit(lease, [{ resource, action }], options);
+    return this.admission(admissionId);
+  }
+
+  report(writes: readonly Partial<ToldWrite>[], options: ReportOptions = {}): ReportOutcome[] {
+    const { target = 'target', leaseId = '', requestId = '', detail = '' } = options;
+    const command = { target, leaseId, requestId, detail, writes: writes.map(told), requestIds: [] };
+    return this.decide((decision) => decideReportWrites(decision, command), target);
+  }
+
+  settle(admissionId: string, happened: boolean, reason = 'looked'): { readonly settledNow: boolean } {
+    const command = { admissionId, happened, newVersion: null, reason, requestIds: [] };
+    return this.decide((decision) => decideSettleInDoubt(decision, command), 'operator');
+  }
+
+  /** Without waiting, and accepting no overlap, unless told otherwise. */
+  takeOver(
+    runId: string,
+    request: WriteSetRequest | readonly RequestedEntry[],
+    options: AcquireOptions & { acceptsOverlap?: boolean; reason?: string } = {},
+  ): TakeOverDecision & { readonly lease: Lease | undefined } {
+    const { acceptsOverlap = false, reason = 'an emergency' } = options;
+    const command = { ...this.command(runId, request, options), acceptsOverlap, reason };
+    return this.decide((decision) => {
+      const answer = decideTakeOver(decision, command);
+      const { decided } = answer;
+      return { ...answer, lease: decided.kind === 'refusal' ? undefined : decision.lease(decided.leaseId) };
+    }, 'olga');
+  }
+
+  previewTakeOver(runId: string, ...entries: readonly RequestedEntry[]): ReturnType<typeof previewTakeOver> {
+    const command = { ...this.command(runId, entries), acceptsOverlap: false, reason: '' };
+    return previewTakeOver(new Decision(overlay(this.state), this.now, 'olga', this.bounds), command);
+  }
+
+  /** A subtree, grants only and until it is thawed, unless told otherwise. */
+  freeze(
+    pattern: string,
+    options: { exact?: boolean; deniesChecks?: boolean; until?: Micros; reason?: string; by?: string } = {},
+  ): FreezeDecision {
+    const { exact = false, deniesChecks = false, until = null, reason = 'an incident', by = 'olga' } = options;
+    const scope = exact ? 'exact' : 'subtree';
+    const command = { pattern, scope, deniesChecks, until, reason, requestIds: [] } as const;
+    return this.decide((decision) => decideFreeze(decision, command), by);
+  }
+
+  thaw(pattern: string, reason = ''): ThawDecision {
+    return this.decide((decision) => decideThaw(decision, { pattern, reason, requestIds: [] }), 'olga');
+  }
+
+  /** The current record of a tracked write. */
+  admission(admissionId: string): Admission {
+    const record = this.state.admissions.get(admissionId);
+    if (record === undefined) throw new Error(`there is no admission ${admissionId}`);
+    return record;
   }
 
   /** The current record of a lease. */
@@ -427,6 +560,35 @@ export class Namespace {
   private principalOf(runId: string): string {
     return this.state.runs.get(runId)?.principal ?? `principal-of-${runId}`;
   }
+}
+
+export type AdmittedWrite = Pick<ProtectedWrite, 'resource' | 'action'> & Partial<ProtectedWrite>;
+
+export interface AdmitOptions {
+  readonly requestId?: string;
+  readonly target?: string;
+}
+
+export interface ReportOptions {
+  readonly target?: string;
+  readonly leaseId?: string;
+  readonly requestId?: string;
+  readonly detail?: string;
+}
+
+/** A report of a write that succeeded, unless said otherwise. */
+function told(write: Partial<ToldWrite>, index: number): ToldWrite {
+  return {
+    admissionId: '',
+    resource: '',
+    action: '',
+    result: 'succeeded',
+    observedVersion: null,
+    newVersion: null,
+    changedFields: [],
+    field: `writes[${index}]`,
+    ...write,
+  };
 }
 
 export const EVERYTHING: readonly Allowance[] = [{ pattern: '{any...}', actions: ['*'] }];
@@ -506,8 +668,20 @@ export function digestOf(state: State): string {
     leases: live.map(ordered).sort(),
     unmatched: [...state.unmatched.values()].map(ordered).sort(),
     revocations: [...state.revocations.values()].map(ordered).sort(),
+    openWrites: state.openWrites,
+    inDoubt: state.inDoubt,
+    admissions: [...state.admissions.values()].filter(isOpen).map(ordered).sort(),
+    openWritesOf: runs
+      .map(({ runId }) => `${runId} ${[...(state.openWritesOf.get(runId) ?? [])].sort().join(' ')}`)
+      .sort(),
+    doubted: locksIn(state.doubted),
+    rehearsals: [...state.rehearsals.values()].map(ordered).sort(),
+    freezes: [...state.freezes.values()].map(ordered).sort(),
     held: locksIn(state.held),
     queued: locksIn(state.queued),
+    delegations: live
+      .map(({ leaseId }) => `${leaseId} ${[...(state.delegations.get(leaseId) ?? [])].sort().join(' ')}`)
+      .sort(),
     leasesOfRun: [...holders.keys()]
       .flatMap((runId) => [...state.leasesOfRun.holders(runId)].map((h) => `${runId} ${h.leaseId} ${h.order}`))
       .sort(),

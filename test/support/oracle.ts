@@ -1,7 +1,8 @@
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
 import type { Access, Scope } from '../../src/domain/entry.js';
-import type { DomainEvent, Renewed } from '../../src/domain/event.js';
-import type { EndReason, Lease, LeaseEntry } from '../../src/domain/lease.js';
+import type { DomainEvent, LeaseAmended, Renewed } from '../../src/domain/event.js';
+import type { Freeze } from '../../src/domain/freeze.js';
+import type { EndReason, Lease, LeaseEntry, TakeOver } from '../../src/domain/lease.js';
 import type { Micros } from '../../src/domain/time.js';
 import type { EventRecord } from '../../src/storage/store.js';
 
@@ -19,6 +20,8 @@ export interface OracleEntry {
   readonly exclusive: boolean;
   readonly mode: 'observe' | 'enforce';
   readonly observedRefusal: string | null;
+  /** Its run may not use it: a child run holds some of it. */
+  readonly suspended?: boolean;
 }
 
 // ------------------------------------------------------------------------------------------------- single resources
@@ -48,6 +51,13 @@ export function capturesOf(pattern: string, resource: string): Map<string, strin
 /** "Captures of the same name join." */
 function agree(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
   return [...a].every(([name, value]) => !b.has(name) || b.get(name) === value);
+}
+
+/** "Freeze: no grants under a pattern"; a subtree is what the pattern matches and all below that. */
+export function isFrozen(freeze: Pick<Freeze, 'pattern' | 'scope'>, resource: string): boolean {
+  const parts = resource.split('/');
+  const above = freeze.scope === 'subtree' ? parts.map((_, index) => parts.slice(0, index + 1).join('/')) : [resource];
+  return above.some((path) => capturesOf(freeze.pattern, path) !== null);
 }
 
 type Use = 'stable' | 'optimistic' | 'exclusive';
@@ -81,28 +91,55 @@ export function universeOf(resources: readonly string[], depth = 0): string[] {
   return [...all];
 }
 
+/** A rule of the map that ties two patterns; it is the same one in every version that has it. */
+export interface Tie {
+  readonly between: readonly [string, string];
+}
+
+type Known = WeakMap<readonly OracleEntry[], WeakMap<readonly OracleEntry[], string>>;
+
+function recall(known: Known, a: readonly OracleEntry[], b: readonly OracleEntry[], find: () => string): string {
+  const row = known.get(a) ?? new WeakMap<readonly OracleEntry[], string>();
+  const why = row.get(b) ?? find();
+  known.set(a, row.set(b, why));
+  return why;
+}
+
 export class Oracle {
-  private cache = new WeakMap<readonly OracleEntry[], WeakMap<readonly OracleEntry[], string>>();
+  private readonly clashes: Known = new WeakMap();
+  private readonly clashesByTie = new Map<Tie, Known>();
+  private document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'> = {};
+  /** Those of the map as it is. */
+  ties: readonly Tie[] = [];
 
   constructor(
     private readonly universe: readonly string[],
-    private document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'> = {},
-  ) {}
+    document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'> = {},
+  ) {
+    this.use(document);
+  }
 
   /** From now on these rules hold. */
   use(document: Pick<ConflictMapDocument, 'conflicts' | 'implies' | 'kinds'>): void {
     this.document = document;
-    this.cache = new WeakMap();
+    this.ties = (document.conflicts ?? []).map(({ between: [p, q] }) => {
+      const known = [...this.clashesByTie.keys()].find(({ between }) => between[0] === p && between[1] === q);
+      const tie = known ?? { between: [p, q] };
+      if (known === undefined) this.clashesByTie.set(tie, new WeakMap());
+      return tie;
+    });
   }
 
-  /** Why two runs may not hold these at once; empty: they may (P1). */
-  incompatible(a: readonly OracleEntry[], b: readonly OracleEntry[]): string {
-    const known = this.cache.get(a)?.get(b);
-    if (known !== undefined) return known;
-    const why = this.clashOn(a, b) || this.clashByRule(a, b);
-    const row = this.cache.get(a) ?? new WeakMap();
-    this.cache.set(a, row.set(b, why));
-    return why;
+  /** Why two runs may not hold these at once, tied by these rules; empty: they may (P1). */
+  incompatible(a: readonly OracleEntry[], b: readonly OracleEntry[], ties: readonly Tie[] = this.ties): string {
+    const clash = recall(this.clashes, a, b, () => this.clashOn(a, b));
+    if (clash !== '') return clash;
+    for (const tie of ties) {
+      const known = this.clashesByTie.get(tie) as Known;
+      const why = recall(known, a, b, () => this.clashByRule(a, b, tie));
+      if (why !== '') return why;
+    }
+    return '';
   }
 
   /** What the `implies` rules say these entries touch as well, and what nothing among them covers (C3). */
@@ -147,33 +184,46 @@ export class Oracle {
     return '';
   }
 
-  private clashByRule(a: readonly OracleEntry[], b: readonly OracleEntry[]): string {
-    for (const { between } of this.document.conflicts ?? []) {
-      const [first, second] = between;
-      for (const [p, q] of [
-        [first, second],
-        [second, first],
-      ] as const) {
-        for (const mine of this.written(a)) {
-          const captures = capturesOf(p, mine);
-          if (captures === null) continue;
-          for (const theirs of this.written(b)) {
-            const others = capturesOf(q, theirs);
-            if (others !== null && agree(captures, others)) return `writes of ${mine} and ${theirs}, which a rule ties`;
-          }
+  private clashByRule(a: readonly OracleEntry[], b: readonly OracleEntry[], { between }: Tie): string {
+    const [first, second] = between;
+    for (const [p, q] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      for (const mine of this.written(a)) {
+        const captures = capturesOf(p, mine);
+        if (captures === null) continue;
+        for (const theirs of this.written(b)) {
+          const others = capturesOf(q, theirs);
+          if (others !== null && agree(captures, others)) return `writes of ${mine} and ${theirs}, which a rule ties`;
         }
       }
     }
     return '';
   }
 
-  /** Those of which some target may accept writes without asking. */
-  local<E extends OracleEntry>(entries: readonly E[]): E[] {
-    const kinds = (this.document.kinds ?? []).filter((kind) => kind.validation === 'local');
-    const isLocal = (resource: string): boolean => kinds.some((kind) => capturesOf(kind.pattern, resource) !== null);
-    return entries.filter(
-      (entry) =>
-        useOf(entry) !== null && this.universe.some((resource) => covers(entry, resource) && isLocal(resource)),
+  /** Those of which some target may accept writes without asking, and what it may know as late as what. */
+  unasked(entries: readonly OracleEntry[]): { readonly entry: OracleEntry; readonly known: Unasked }[] {
+    const kinds = (this.document.kinds ?? []).filter(({ validation = 'introspect' }) => validation !== 'introspect');
+    return entries.flatMap((entry) => {
+      if (useOf(entry) === null) return [];
+      const covered = this.universe.filter((resource) => covers(entry, resource));
+      const meets = kinds.filter(({ pattern }) => covered.some((resource) => capturesOf(pattern, resource) !== null));
+      if (meets.length === 0) return [];
+      const ages = meets.map((kind) => (kind.validation === 'view' ? (kind.max_view_age ?? 5 * SECOND) : 0));
+      const known = {
+        byCredential: meets.some(({ validation }) => validation === 'local'),
+        viewAge: Math.max(...ages),
+      };
+      return [{ entry, known }];
+    });
+  }
+
+  /** The first resource of these that a freeze is over; undefined: none is. What is only read is granted nothing. */
+  frozen(freeze: Freeze, entries: readonly OracleEntry[]): string | undefined {
+    const granted = entries.filter((entry) => entry.mode === 'enforce' && entry.access !== 'read');
+    return this.universe.find(
+      (resource) => isFrozen(freeze, resource) && granted.some((entry) => covers(entry, resource)),
     );
   }
 
@@ -189,12 +239,16 @@ export interface OracleHolder {
   readonly leaseId: string;
   readonly runId: string;
   readonly entries: readonly OracleEntry[];
+  /** The lease that it is, or is to be, a part of. */
+  readonly delegatedFrom?: string;
+  /** "Locks are only ever added": the rules that tie it, also those that the map has no more; absent: those of the map. */
+  readonly ties?: readonly Tie[];
 }
 
 export interface OracleWaiter extends OracleHolder {
   /** Its place in the queue: smaller is earlier. */
   readonly order: number;
-  /** "A request for a resource set whose start lies ahead keeps its place, and is passed by everybody until then." */
+  /** "A request for a resource set whose start lies ahead keeps its place, and is passed by everybody until then"; so is one that is frozen. */
   readonly early?: boolean;
 }
 
@@ -230,6 +284,8 @@ export class OracleQueue {
 
   /** Earlier requests of other runs that a request meets. */
   waitersAhead(asker: OracleWaiter): OracleWaiter[] {
+    // "A part of a lease passes everybody who waits": the whole keeps them waiting.
+    if ((asker.delegatedFrom ?? '') !== '') return [];
     return this.waiters.filter(
       (waiter) => waiter.order < asker.order && waiter.early !== true && this.meets(asker, waiter),
     );
@@ -288,8 +344,17 @@ export class OracleQueue {
     return null;
   }
 
+  /** "P1, delegation to a child run excepted": a lease and what is a part of it, or of a part. */
+  private isPartOf(part: OracleHolder, whole: OracleHolder): boolean {
+    const above = [...this.holders, ...this.waiters].find(({ leaseId }) => leaseId === part.delegatedFrom);
+    return part.delegatedFrom === whole.leaseId || (above !== undefined && this.isPartOf(above, whole));
+  }
+
   private meets(asker: OracleHolder, other: OracleHolder): boolean {
-    return asker.runId !== other.runId && this.oracle.incompatible(asker.entries, other.entries) !== '';
+    if (asker.runId === other.runId || this.isPartOf(asker, other) || this.isPartOf(other, asker)) return false;
+    const { ties } = asker;
+    const both = ties === undefined ? other.ties : ties.filter((tie) => other.ties?.includes(tie) ?? true);
+    return this.oracle.incompatible(asker.entries, other.entries, both) !== '';
   }
 }
 
@@ -318,6 +383,7 @@ export function mayWrite(
     (entry) =>
       entry.access === 'write' &&
       entry.observedRefusal === null &&
+      entry.suspended !== true &&
       covers(entry, write.resource) &&
       entry.actions.includes(write.action) &&
       entry.token === write.token &&
@@ -340,9 +406,11 @@ type AuditedState = 'waiting' | 'active' | 'ended';
 
 /** What the auditor remembers of a lease, from events alone. */
 export interface Audited extends OracleHolder {
+  readonly delegatedFrom: string;
+  readonly ties: readonly Tie[];
   readonly key: string;
-  /** What a target may have accepted without asking, at some time while it was held: resource, access and scope. */
-  readonly local: ReadonlySet<string>;
+  /** What a target may have accepted without asking, at some time while it was held: by resource, access and scope. */
+  readonly unasked: ReadonlyMap<string, Unasked>;
   readonly state: AuditedState;
   readonly entries: readonly (LeaseEntry & OracleEntry)[];
   readonly grantedAt: Micros | null;
@@ -356,18 +424,44 @@ export interface Audited extends OracleHolder {
   readonly attachedUntil: Micros;
   /** Start of the resource set it was asked for by; 0: none. */
   readonly startsAt: Micros;
+  readonly takeOver: TakeOver | null;
 }
 
 interface AuditedRun {
   readonly principal: string;
+  readonly parentRunId: string;
   readonly authorityEndsAt: Micros;
   readonly ended: boolean;
   readonly mayAcquire: boolean;
+  readonly state: string;
 }
+
+/** A tracked write that was let in and of which nobody has said what became. */
+export interface OpenWrite {
+  readonly runId: string;
+  readonly leaseId: string;
+  readonly resource: string;
+}
+
+/** What a write to a resource is to anybody else: nothing stands beside it. */
+const written = (resource: string): OracleEntry => ({
+  resource,
+  access: 'write',
+  scope: 'exact',
+  exclusive: true,
+  mode: 'enforce',
+  observedRefusal: null,
+});
 
 /** When a lease ends by time alone. */
 export function overAt(lease: Audited): Micros {
   return Math.min(lease.expiresAt ?? Number.POSITIVE_INFINITY, lease.claimBy ?? Number.POSITIVE_INFINITY);
+}
+
+/** By what a target decides that does not ask: a credential, a view of at most this age (0: by none), or either. */
+interface Unasked {
+  readonly byCredential: boolean;
+  readonly viewAge: Micros;
 }
 
 /** What of a lease that has ended somebody may still act on. */
@@ -383,6 +477,9 @@ export interface OracleCredentials {
 }
 
 const SECOND: Micros = 1_000_000;
+
+/** Places of take-overs come before any place that an acquire was given. */
+const BEFORE_ALL = 1e15;
 
 const nameOf = ({ access, scope, resource }: OracleEntry): string => `${access} ${scope} ${resource}`;
 
@@ -404,10 +501,18 @@ export class Auditor {
   private mapPutAt: Micros = 0;
   /** Pairs that the admin let stand until they end. */
   private readonly excused = new Set<string>();
-  /** Ended leases of which some offline verifier with a clock within the skew may still accept a credential. */
+  /** Ended leases that some view has not heard of, or of which some verifier within the skew still accepts a credential. */
   private readonly accepted = new Map<string, Lingering>();
   /** Lock delays whose end is not written. */
   private readonly delays = new Map<string, Lingering>();
+  /** By pattern. */
+  readonly freezes = new Map<string, Freeze>();
+  /** Ended as taken over, by an append whose take-over is still to come. */
+  private readonly takenOver = new Map<string, Audited>();
+  /** By admission. */
+  readonly openWrites = new Map<string, OpenWrite>();
+  /** Every admission there ever was. */
+  readonly admitted = new Set<string>();
   private readonly oracle: Oracle;
   private sets: NonNullable<ConflictMapDocument['sets']> = {};
 
@@ -421,6 +526,8 @@ export class Auditor {
     },
     private readonly maxClockSkew: Micros,
     private readonly credentials: OracleCredentials = { life: 60 * SECOND, tolerance: 5 * SECOND, skew: 5 * SECOND },
+    /** The database may lose its last commits: then one event ends every lease, and blocks every run. */
+    private readonly mayLoseHistory = false,
   ) {
     this.oracle = new Oracle(universe);
     this.hash = log.genesisHash;
@@ -440,12 +547,15 @@ export class Auditor {
     }
     // Whoever was ended because of a conflict was in it before.
     for (const ended of byMap) for (const other of before) this.excused.add(pairOf(ended, other));
+    this.delegated(databaseNow);
     this.exclusive(kept ? before : new Set(), databaseNow);
     this.unaccepted(kept ? before : new Set(), databaseNow);
+    this.resolved();
     this.flowing(databaseNow);
+    promise(this.takenOver.size === 0, 'C12: leases were taken over, and nobody took them');
   }
 
-  /** From when on nobody accepts a credential of the lease, if it has ended. */
+  /** From when on no view allows anything by the lease, and nobody accepts a credential of it, if it has ended. */
   acceptedUntil(leaseId: string): Micros {
     return this.accepted.get(leaseId)?.until ?? 0;
   }
@@ -471,10 +581,27 @@ export class Auditor {
     return run !== undefined && !run.ended;
   }
 
+  /** Whether an operator keeps a request from being granted. */
+  isFrozen(lease: Pick<Audited, 'entries'>): boolean {
+    return [...this.freezes.values()].some((freeze) => this.oracle.frozen(freeze, lease.entries) !== undefined);
+  }
+
+  /** Whether checks of writes to the resource are to be denied at this time. */
+  deniesWrites(resource: string, now: Micros, frozenBefore = Number.POSITIVE_INFINITY): boolean {
+    return [...this.freezes.values()].some(
+      (freeze) =>
+        freeze.deniesChecks &&
+        freeze.frozenAt < frozenBefore &&
+        (freeze.until ?? Number.POSITIVE_INFINITY) > now &&
+        isFrozen(freeze, resource),
+    );
+  }
+
   /** Leases whose time is not over, and requests that wait, at one time. */
   queueAt(now: Micros): OracleQueue {
     const live = this.active.filter((lease) => overAt(lease) > now);
-    const waiting = this.waiting.map((lease) => ({ ...enforced(lease), early: lease.startsAt > now }));
+    const isEarly = (lease: Audited): boolean => lease.startsAt > now || this.isFrozen(lease);
+    const waiting = this.waiting.map((lease) => ({ ...enforced(lease), early: isEarly(lease) }));
     return new OracleQueue(this.oracle, live, waiting);
   }
 
@@ -497,9 +624,11 @@ export class Auditor {
         promise(!this.runs.has(body.run.runId), `P6: run ${body.run.runId} is made twice`);
         this.runs.set(body.run.runId, {
           principal: body.run.principal,
+          parentRunId: body.run.parentRunId,
           authorityEndsAt: body.run.authorityEndsAt,
           ended: false,
           mayAcquire: true,
+          state: 'active',
         });
         this.bind(`principal:${body.run.principal}`, body.run.idempotencyKey, '', 'create_run', body.fingerprint);
         return;
@@ -507,14 +636,49 @@ export class Auditor {
         const run = this.run(body.runId);
         promise(!run.ended, `P6: run ${body.runId} changed after its end`);
         const ended = body.endedAt !== null;
-        this.runs.set(body.runId, { ...run, ended, mayAcquire: !ended && body.state !== 'blocked' });
+        if (run.state === 'stopping') promise(ended, `R4: run ${body.runId} is ${body.state} after it was stopped`);
+        const mayAcquire = !ended && body.state !== 'blocked' && body.state !== 'stopping';
+        this.runs.set(body.runId, { ...run, ended, mayAcquire, state: body.state });
+        return;
+      }
+      case 'writes_admitted':
+        for (const { admissionId, resource, action, token, observedVersion } of body.writes) {
+          const { leaseId, runId } = event;
+          promise(!this.admitted.has(admissionId), `R4: ${admissionId} is let in twice`);
+          this.admitted.add(admissionId);
+          promise(this.isLive(leaseId, databaseNow), `P3: a write was let in under ${leaseId}, which is over`);
+          const authority = this.run(runId).authorityEndsAt;
+          promise(authority > databaseNow, `P5: a write was let in after the end of the authority of ${runId}`);
+          const lease = { ...this.lease(leaseId), live: true };
+          const write = { resource, action, token, observedVersion };
+          promise(
+            mayWrite(lease, runId, write),
+            `P4: a write to ${resource} was let in that ${leaseId} does not cover`,
+          );
+          this.openWrites.set(admissionId, { runId, leaseId, resource });
+        }
+        return;
+      case 'writes_reported':
+        for (const { admissionId, result, contradicts } of body.writes)
+          if (admissionId !== '' && result !== 'unknown' && !contradicts) this.closed(admissionId);
+        return;
+      case 'doubt_settled': {
+        const open = this.closed(body.admissionId);
+        promise(
+          this.lease(open.leaseId).state === 'ended',
+          `R4: ${body.admissionId} was settled while its lease lives`,
+        );
         return;
       }
       case 'conflict_map_put':
         this.oracle.use(body.document as ConflictMapDocument);
         this.sets = (body.document as ConflictMapDocument).sets ?? {};
         this.mapPutAt = event.time;
-        for (const lease of this.active) this.leases.set(lease.leaseId, this.withLocal(lease));
+        for (const lease of this.active) this.leases.set(lease.leaseId, this.withUnasked(lease));
+        for (const lease of [...this.active, ...this.waiting]) {
+          const ties = [...new Set([...lease.ties, ...this.oracle.ties])];
+          this.leases.set(lease.leaseId, { ...lease, ties });
+        }
         return;
       case 'lease_queued':
         this.bind(
@@ -543,6 +707,9 @@ export class Auditor {
       case 'lease_reexpanded':
         this.reexpanded(body.leaseId, body.entries, event.time);
         return;
+      case 'lease_amended':
+        this.amended(body, event.time, databaseNow);
+        return;
       case 'lease_ended':
         this.ended(body.leaseId, body.endReason, body.reason, databaseNow, body.lockDelayUntil);
         return;
@@ -562,11 +729,61 @@ export class Auditor {
           body.binding.fingerprint,
         );
         return;
+      case 'pattern_frozen': {
+        const { freeze } = body;
+        const before = this.freezes.get(freeze.pattern);
+        const weaker =
+          before !== undefined &&
+          ((before.deniesChecks && !freeze.deniesChecks) ||
+            (before.scope === 'subtree' && freeze.scope !== 'subtree') ||
+            (freeze.until ?? Number.POSITIVE_INFINITY) < (before.until ?? Number.POSITIVE_INFINITY));
+        promise(!weaker, `P8: the freeze of ${freeze.pattern} was weakened by another one`);
+        this.freezes.set(freeze.pattern, freeze);
+        return;
+      }
+      case 'pattern_thawed': {
+        const freeze = this.freezes.get(body.pattern);
+        promise(freeze !== undefined, `P7: ${body.pattern} was thawed, which was not frozen`);
+        const early = body.byTime && (freeze.until ?? Number.POSITIVE_INFINITY) > databaseNow;
+        promise(!early, `P8: ${body.pattern} thawed before its time`);
+        this.freezes.delete(body.pattern);
+        return;
+      }
       case 'database_identified':
-        promise(!body.lostHistory, 'the simulation loses no history');
+        promise(
+          !body.lostHistory || this.mayLoseHistory,
+          'P2: history was lost, and nothing that could lose it happened',
+        );
+        if (body.lostHistory) this.lost(databaseNow);
         return;
       default:
         return;
+    }
+  }
+
+  private closed(admissionId: string): OpenWrite {
+    const open = this.openWrites.get(admissionId);
+    promise(open !== undefined, `R4: the outcome of ${admissionId} became known, which is not open`);
+    this.openWrites.delete(admissionId);
+    return open;
+  }
+
+  /** What an ended lease was let in to write, and nobody knows whether it did: its resources are in doubt. */
+  get inDoubt(): OpenWrite[] {
+    return [...this.openWrites.values()].filter(({ leaseId }) => this.lease(leaseId).state === 'ended');
+  }
+
+  /** R4, after an append: only what has no open write has ended. */
+  private resolved(): void {
+    for (const { runId, resource } of this.openWrites.values()) {
+      const { ended } = this.run(runId);
+      promise(!ended, `R4: run ${runId} has ended, and nobody knows what became of its write to ${resource}`);
+    }
+    for (const [runId, run] of this.runs) {
+      const open =
+        [...this.openWrites.values()].some((write) => write.runId === runId) ||
+        [...this.runs.values()].some((child) => child.parentRunId === runId && !child.ended);
+      promise(run.state !== 'stopping' || open, `R4: run ${runId} is stopping, and nothing of it is open`);
     }
   }
 
@@ -601,7 +818,11 @@ export class Auditor {
     promise(!this.leases.has(lease.leaseId), `P6: lease ${lease.leaseId} is made twice`);
     promise(this.run(lease.runId).mayAcquire, `P6: run ${lease.runId} was queued although it may not acquire`);
     const startsAt = this.sets[lease.request?.resourceSet ?? '']?.not_before ?? 0;
-    this.leases.set(lease.leaseId, { ...audited(lease, 'waiting', this.revision), startsAt });
+    // "Jumps the queue (waiters stay in the queue behind it)."
+    const order = lease.takeOver === null ? this.revision : this.revision - BEFORE_ALL;
+    const waiting = { ...audited(lease, 'waiting', order, this.oracle.ties), startsAt };
+    this.tookOver(waiting);
+    this.leases.set(lease.leaseId, waiting);
   }
 
   private granted(lease: Lease, fingerprint: string | null, time: Micros, databaseNow: Micros): void {
@@ -616,7 +837,7 @@ export class Auditor {
     const run = this.run(runId);
     promise(run.mayAcquire, `P6: run ${runId} was granted a lease although it may not acquire (F14)`);
     promise(run.authorityEndsAt > databaseNow, `P5: ${leaseId} was granted after the end of its run's authority`);
-    const now = this.withLocal(audited(lease, 'active', place?.order ?? Number.POSITIVE_INFINITY));
+    const now = this.withUnasked(audited(lease, 'active', place?.order ?? Number.POSITIVE_INFINITY, this.oracle.ties));
     this.tokens(now.entries, time);
     promise(Number.isSafeInteger(lease.expiresAt), `P5: ${leaseId} has no end`);
     promise((lease.expiresAt as Micros) <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
@@ -625,8 +846,12 @@ export class Auditor {
       this.oracle.missing(now.entries).length === 0,
       `C3: ${leaseId} lacks ${this.oracle.missing(now.entries)[0]}`,
     );
-    this.inTurn(now, time);
+    if (place === undefined) this.tookOver(now);
+    if (now.delegatedFrom !== '') this.partOfWhole(now, databaseNow);
+    if (now.takeOver === null || place !== undefined) this.inTurn(now, time);
     this.overNobody(now);
+    this.overNoDoubt(now);
+    this.underNoFreeze(now);
     this.leases.set(leaseId, now);
   }
 
@@ -652,24 +877,122 @@ export class Auditor {
     }
   }
 
+  /** C12: a take-over ends who is in its way, in its own append, and nobody else. */
+  private tookOver(lease: Audited): void {
+    if (lease.takeOver === null) return;
+    for (const leaseId of lease.takeOver.ended) {
+      const ended = this.takenOver.get(leaseId);
+      promise(ended !== undefined, `C12: ${lease.leaseId} took over ${leaseId}, whose end is not written before it`);
+      const why = this.oracle.incompatible(enforced(lease).entries, ended.entries);
+      promise(why !== '' && ended.runId !== lease.runId, `C12: ${leaseId} was ended, and not in the way`);
+      this.takenOver.delete(leaseId);
+    }
+    if (!lease.takeOver.acceptsOverlap) return;
+    for (const other of this.accepted.keys()) this.excused.add(pairOf(other, lease.leaseId));
+  }
+
   /** P1: the end of what has expired is written before anything is granted over it. */
   private overNobody(lease: Audited): void {
     for (const other of this.active) {
       // What had expired before the map was changed was not expanded anew.
       if ((other.grantedAt ?? 0) <= this.mapPutAt) continue;
-      if (other.runId === lease.runId || this.oracle.incompatible(lease.entries, other.entries) === '') continue;
+      if (other.runId === lease.runId || this.isRelated(lease, other)) continue;
+      if (this.oracle.incompatible(lease.entries, other.entries) === '') continue;
       throw new Violation(`P1: ${lease.leaseId} was granted over ${other.leaseId}, whose end is not written`);
     }
-    for (const other of this.delays.values()) {
+    for (const other of lease.takeOver?.acceptsOverlap === true ? [] : this.delays.values()) {
       if (other.until <= this.mapPutAt || other.runId === lease.runId) continue;
       const why = this.oracle.incompatible(lease.entries, other.entries);
       promise(why === '', `P3: ${lease.leaseId} was granted over the lock delay of ${other.leaseId}: ${why}`);
     }
   }
 
-  /** With what is local by the map as it is now; what was stays so. */
-  private withLocal(lease: Audited): Audited {
-    return { ...lease, local: new Set([...lease.local, ...this.oracle.local(lease.entries).map(nameOf)]) };
+  /** R4: nobody, its own run neither, is granted what a write in doubt may still change. */
+  private overNoDoubt(lease: Audited): void {
+    if (lease.takeOver?.acceptsOverlap === true) return;
+    const asked = enforced(lease).entries;
+    for (const { resource, leaseId } of this.inDoubt) {
+      const why = this.oracle.incompatible(asked, [written(resource)]);
+      promise(why === '', `R4: ${lease.leaseId} was granted while a write of ${leaseId} is in doubt: ${why}`);
+    }
+  }
+
+  /** C12: nothing is granted that an operator has frozen. */
+  private underNoFreeze(lease: Audited): void {
+    for (const freeze of this.freezes.values()) {
+      const under = this.oracle.frozen(freeze, lease.entries);
+      promise(under === undefined, `C12: ${lease.leaseId} was granted ${under}, which ${freeze.pattern} has frozen`);
+    }
+  }
+
+  private wholeOf(lease: Audited): Audited | undefined {
+    return lease.delegatedFrom === '' ? undefined : this.leases.get(lease.delegatedFrom);
+  }
+
+  private isRelated(a: Audited, b: Audited): boolean {
+    const isPart = (part: Audited, whole: Audited): boolean => {
+      const above = this.wholeOf(part);
+      return above !== undefined && (above.leaseId === whole.leaseId || isPart(above, whole));
+    };
+    return isPart(a, b) || isPart(b, a);
+  }
+
+  /** P5: "Expiry of the child never passes the parent's." */
+  private withinWhole(part: Audited): void {
+    const whole = this.wholeOf(part);
+    if (whole === undefined) return;
+    promise(
+      (part.expiresAt ?? 0) <= overAt(whole),
+      `P5: ${part.leaseId} outlives ${whole.leaseId}, which it is a part of`,
+    );
+  }
+
+  /** "A child run may hold a subset of its parent's write set." */
+  private partOfWhole(part: Audited, databaseNow: Micros): void {
+    const whole = this.wholeOf(part);
+    promise(whole !== undefined && this.isLive(whole.leaseId, databaseNow), `P4: ${part.leaseId} is a part of nothing`);
+    promise(this.run(part.runId).parentRunId === whole.runId, `P4: ${part.leaseId} is a part of a lease of no parent`);
+    this.withinWhole(part);
+    for (const entry of part.entries) {
+      if (entry.access === 'read') continue;
+      const within = whole.entries.some(
+        (outer) =>
+          covers(outer, entry.resource) &&
+          (outer.scope === 'subtree' || entry.scope === 'exact') &&
+          (outer.access === 'write' || entry.access === 'stable_read') &&
+          (outer.exclusive || !entry.exclusive) &&
+          entry.actions.every((action) => outer.actions.includes(action)),
+      );
+      promise(within, `P4: ${part.leaseId} has more of ${entry.resource} than what it is a part of`);
+    }
+  }
+
+  /** P1's exception, after an append: where a child run holds something, its parent has nothing that it may use. */
+  private delegated(databaseNow: Micros): void {
+    for (const part of this.active) {
+      const whole = this.wholeOf(part);
+      if (whole === undefined || overAt(part) <= databaseNow) continue;
+      const why = this.oracle.incompatible(part.entries, usable(whole.entries));
+      promise(why === '', `P1: ${part.leaseId} is held, and not suspended in ${whole.leaseId}: ${why}`);
+    }
+    for (const whole of this.active) {
+      if (overAt(whole) <= databaseNow || usable(whole.entries).length === whole.entries.length) continue;
+      const isPart = ({ delegatedFrom = '' }: OracleHolder): boolean => delegatedFrom === whole.leaseId;
+      const parts = [...this.leases.values()].filter((lease) => lease.state !== 'ended' && isPart(lease));
+      const kept = [...this.delays.values()].some(isPart);
+      promise(parts.length > 0 || kept, `P2: ${whole.leaseId} is suspended, and nobody holds a part of it`);
+    }
+  }
+
+  /** With what no target asks about by the map as it is now; what was so stays so. */
+  private withUnasked(lease: Audited): Audited {
+    const unasked = new Map(lease.unasked);
+    for (const { entry, known } of this.oracle.unasked(lease.entries)) {
+      const before = unasked.get(nameOf(entry)) ?? { byCredential: false, viewAge: 0 };
+      const viewAge = Math.max(before.viewAge, known.viewAge);
+      unasked.set(nameOf(entry), { byCredential: before.byCredential || known.byCredential, viewAge });
+    }
+    return { ...lease, unasked };
   }
 
   private renewed(renewed: Renewed, databaseNow: Micros): void {
@@ -682,11 +1005,14 @@ export class Auditor {
     promise(expiresAt >= (before.expiresAt as Micros), `P5: ${leaseId} was shortened by a renewal`);
     promise(expiresAt <= (before.maxExpiresAt as Micros), `P5: ${leaseId} outlives its max hold`);
     promise(expiresAt <= run.authorityEndsAt, `P5: ${leaseId} outlives its run's authority`);
+    this.withinWhole({ ...before, expiresAt });
     const window = before.progressWindow ?? Number.POSITIVE_INFINITY;
     promise(expiresAt <= progressAt + window, `P5: ${leaseId} outlives its progress window`);
   }
 
   private reexpanded(leaseId: string, entries: readonly LeaseEntry[], time: Micros): void {
+    // What an amendment left under lock delay gets no entries: only what rules add to it.
+    if (!this.leases.has(leaseId) && this.delays.has(leaseId)) return;
     const before = this.lease(leaseId);
     if (before.state === 'ended') {
       const same = entries.every((entry, index) => entry.token === before.entries[index]?.token);
@@ -700,9 +1026,101 @@ export class Auditor {
       promise(now.exclusive || !old.exclusive, `C5: ${leaseId} holds ${old.resource} less strictly than before`);
     }
     const known = new Set(before.entries.map((entry) => entry.token));
-    if (before.state === 'active') this.tokens(entries, time, (token) => !known.has(token));
+    if (before.state === 'active') {
+      this.tokens(entries, time, (token) => !known.has(token));
+      const fresh = entries.filter((entry) => !known.has(entry.token) && entry.actions.length > 0);
+      this.underNoFreeze({ ...before, entries: fresh });
+    }
     const after = { ...before, entries };
-    this.leases.set(leaseId, before.state === 'active' ? this.withLocal(after) : after);
+    this.leases.set(leaseId, before.state === 'active' ? this.withUnasked(after) : after);
+  }
+
+  /** P2, P5: what is new has a new token and was free; what is kept has its own and gives no more; no time moves out. */
+  private amended(body: LeaseAmended, time: Micros, databaseNow: Micros): void {
+    const { leaseId, cause, entries, times, left, binding } = body;
+    const before = this.lease(leaseId);
+    const run = this.run(before.runId);
+    promise(before.state === 'active' && overAt(before) > databaseNow, `P5: ${leaseId} was amended after its end`);
+    promise(!run.ended && run.authorityEndsAt > databaseNow, `P6: ${leaseId} of an ended run was amended`);
+    if (binding !== null) this.bind(binding.scope, binding.key, leaseId, 'amend', binding.fingerprint);
+    const known = new Set(before.entries.map((entry) => entry.token));
+    this.tokens(entries, time, (token) => !known.has(token));
+    const fresh = entries.filter((entry) => entry.token === time);
+    for (const entry of entries.filter((one) => !fresh.includes(one))) this.noMore(leaseId, entry, before);
+    for (const entry of before.entries.filter(({ suspended }) => suspended))
+      promise(
+        entries.some((now) => nameOf(now) === nameOf(entry) && (now.suspended || now.token === time)),
+        `P2: ${leaseId} has ${entry.resource} back without a new token`,
+      );
+    const isAsked = cause === 'amended';
+    if (isAsked && fresh.length > 0)
+      promise(run.mayAcquire, `P6: run ${before.runId} was given more although it may not acquire`);
+    const names = new Set(entries.map(nameOf));
+    const unasked = new Map([...before.unasked].filter(([name]) => names.has(name)));
+    const after = this.withUnasked({ ...before, ...times, entries, unasked, claimBy: null });
+    promise((after.maxExpiresAt ?? 0) <= (before.maxExpiresAt ?? 0), `P5: ${leaseId} may live longer than before`);
+    promise((after.expiresAt ?? 0) <= (after.maxExpiresAt ?? 0), `P5: ${leaseId} outlives its max hold`);
+    const window = after.progressWindow ?? Number.POSITIVE_INFINITY;
+    promise((after.expiresAt ?? 0) <= (after.progressAt ?? 0) + window, `P5: ${leaseId} outlives its progress window`);
+    promise(this.oracle.missing(entries).length === 0, `C3: ${leaseId} lacks ${this.oracle.missing(entries)[0]}`);
+    const added = { ...after, entries: fresh };
+    if (cause === 'amended') this.inTurn({ ...added, order: Number.POSITIVE_INFINITY }, time);
+    this.overNobody({ ...added, grantedAt: time });
+    // What comes back was its own, and nobody else's meanwhile.
+    if (isAsked) this.overNoDoubt(added);
+    if (isAsked) this.underNoFreeze(added);
+    for (const open of this.openWrites.values())
+      if (open.leaseId === leaseId)
+        promise(
+          entries.some((entry) => entry.access === 'write' && covers(entry, open.resource)),
+          `R4: ${leaseId} gave up ${open.resource}, and nobody knows what became of its write there`,
+        );
+    this.leases.set(leaseId, after);
+    this.leftOver(before, after, left, databaseNow);
+  }
+
+  /** What has an old token was held by it, and as strictly. */
+  private noMore(leaseId: string, entry: LeaseEntry, before: Audited): void {
+    if (entry.access === 'read') return;
+    const from = before.entries.some(
+      (old) =>
+        old.token === entry.token &&
+        covers(old, entry.resource) &&
+        (old.scope === 'subtree' || entry.scope === 'exact') &&
+        (old.access === 'write' || entry.access === 'stable_read') &&
+        (old.exclusive || !entry.exclusive) &&
+        entry.actions.every((action) => old.actions.includes(action)),
+    );
+    promise(from, `P2: ${leaseId} has an old token for more than it held of ${entry.resource}`);
+  }
+
+  /** What was given up of view and local kinds can be accepted for as long as if the lease had ended. */
+  private leftOver(before: Audited, after: Audited, left: LeaseAmended['left'], databaseNow: Micros): void {
+    const entries = before.entries.filter((entry) => {
+      const now = after.entries.find((one) => nameOf(one) === nameOf(entry));
+      const isLess = now === undefined || (entry.exclusive && !now.exclusive) || (now.suspended && !entry.suspended);
+      return before.unasked.has(nameOf(entry)) && isLess;
+    });
+    const { leaseId, runId } = before;
+    const gone = `${leaseId} ${this.revision}`;
+    const { delegatedFrom } = before;
+    if (left !== null)
+      this.delays.set(left.leaseId, { leaseId: left.leaseId, runId, delegatedFrom, entries, until: left.until });
+    const names = new Set(entries.map(nameOf));
+    const unasked = new Map([...before.unasked].filter(([name]) => names.has(name)));
+    const until = this.lastBelieved({ ...before, unasked }, databaseNow);
+    if (entries.length > 0 && until > databaseNow) this.accepted.set(gone, { leaseId: gone, runId, entries, until });
+  }
+
+  /** "Every live lease ends, every run is blocked until an operator resumes it." */
+  private lost(databaseNow: Micros): void {
+    for (const lease of [...this.active, ...this.waiting]) {
+      this.ended(lease.leaseId, 'database_changed', '', databaseNow, null);
+      // How long its locks stay is judged by what verifiers accept; that they go is written.
+      if (lease.unasked.size > 0) this.delays.set(lease.leaseId, { ...lease, entries: [], until: 0 });
+    }
+    for (const [runId, run] of this.runs)
+      if (!run.ended && run.state !== 'stopping') this.runs.set(runId, { ...run, mayAcquire: false, state: 'blocked' });
   }
 
   private ended(
@@ -724,12 +1142,28 @@ export class Auditor {
     if (endReason === 'withdrawn' && reason !== '') {
       promise(before.attachedUntil <= databaseNow, `P9: ${leaseId} was withdrawn before its time`);
     }
+    if (endReason === 'taken_over') this.takenOver.set(leaseId, before);
+    for (const part of this.leases.values())
+      promise(
+        part.delegatedFrom !== leaseId || part.state === 'ended',
+        `P5: ${part.leaseId} outlives ${leaseId}, which it is a part of`,
+      );
     this.leases.set(leaseId, { ...before, state: 'ended' });
-    const entries = before.entries.filter((entry) => before.local.has(nameOf(entry)));
-    const { runId } = before;
-    if (delayedUntil !== null) this.delays.set(leaseId, { leaseId, runId, entries, until: delayedUntil });
-    const until = before.state === 'active' ? this.lastAccepted(before, databaseNow) : 0;
+    const entries = before.entries.filter((entry) => before.unasked.has(nameOf(entry)));
+    const { runId, delegatedFrom } = before;
+    if (delayedUntil !== null)
+      this.delays.set(leaseId, { leaseId, runId, delegatedFrom, entries, until: delayedUntil });
+    const until = before.state === 'active' ? this.lastBelieved(before, databaseNow) : 0;
     if (entries.length > 0 && until > databaseNow) this.accepted.set(leaseId, { leaseId, runId, entries, until });
+  }
+
+  /** When the last target that does not ask stops to let its run write, of a lease that ends now. */
+  private lastBelieved(lease: Audited, databaseNow: Micros): Micros {
+    const known = [...lease.unasked.values()];
+    const byCredential = known.some((one) => one.byCredential) ? this.lastAccepted(lease, databaseNow) : 0;
+    // Proved right before this append, a view goes on for its greatest age; it expires what it knows by itself.
+    const byView = Math.min(databaseNow + Math.max(0, ...known.map(({ viewAge }) => viewAge)), overAt(lease));
+    return Math.max(byCredential, byView);
   }
 
   /**
@@ -745,7 +1179,7 @@ export class Auditor {
     return exp + tolerance + skew;
   }
 
-  /** P3, after an append: no other run holds what some offline verifier still lets an ended lease write. */
+  /** P3, after an append: no other run holds what some view or offline verifier still lets an ended lease write. */
   private unaccepted(keptUntilEnd: ReadonlySet<string>, databaseNow: Micros): void {
     for (const ended of this.accepted.values()) {
       if (ended.until <= databaseNow) {
@@ -754,13 +1188,13 @@ export class Auditor {
       }
       for (const other of this.active) {
         if (other.runId === ended.runId || overAt(other) <= databaseNow) continue;
-        const why = this.oracle.incompatible(ended.entries, other.entries);
+        const why = this.oracle.incompatible(ended.entries, usable(other.entries));
         if (why === '') continue;
         const pair = pairOf(ended.leaseId, other.leaseId);
         if (keptUntilEnd.has(ended.leaseId) && keptUntilEnd.has(other.leaseId)) this.excused.add(pair);
         promise(
           this.excused.has(pair),
-          `P3: ${other.leaseId} is held while a verifier still accepts credentials of ${ended.leaseId}: ${why}`,
+          `P3: ${other.leaseId} is held while some target may still believe ${ended.leaseId}: ${why}`,
         );
       }
     }
@@ -771,7 +1205,7 @@ export class Auditor {
     const active = this.active.filter((lease) => overAt(lease) > databaseNow);
     for (const [index, a] of active.entries()) {
       for (const b of active.slice(index + 1)) {
-        if (a.runId === b.runId) continue;
+        if (a.runId === b.runId || this.isRelated(a, b)) continue;
         const why = this.oracle.incompatible(a.entries, b.entries);
         if (why === '') continue;
         const pair = pairOf(a.leaseId, b.leaseId);
@@ -789,12 +1223,26 @@ export class Auditor {
   }
 }
 
-function audited(lease: Lease, state: AuditedState, order: number): Audited {
+/** What a run may use of what it holds. */
+const USABLE = new WeakMap<readonly OracleEntry[], readonly OracleEntry[]>();
+
+function usable(entries: readonly OracleEntry[]): readonly OracleEntry[] {
+  let left = USABLE.get(entries);
+  if (left === undefined) {
+    left = entries.some(({ suspended }) => suspended) ? entries.filter(({ suspended }) => !suspended) : entries;
+    USABLE.set(entries, left);
+  }
+  return left;
+}
+
+function audited(lease: Lease, state: AuditedState, order: number, ties: readonly Tie[]): Audited {
   return {
     leaseId: lease.leaseId,
     runId: lease.runId,
+    delegatedFrom: lease.delegatedFrom,
+    ties,
     key: lease.idempotencyKey,
-    local: new Set(),
+    unasked: new Map(),
     state,
     entries: lease.entries,
     grantedAt: lease.grantedAt,
@@ -807,6 +1255,7 @@ function audited(lease: Lease, state: AuditedState, order: number): Audited {
     waitsUntil: lease.waiting?.waitsUntil ?? 0,
     attachedUntil: lease.waiting?.attachedUntil ?? 0,
     startsAt: 0,
+    takeOver: lease.takeOver,
   };
 }
 

@@ -7,6 +7,15 @@ import { inject } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/storage/postgres/embedded.js';
 import { makeTestDirectory } from './global-setup.js';
 
+/** Whether stores of tests name their statements; not behind a pooler (F11): WRIT_TEST_PREPARED=off. */
+export const PREPARED = process.env.WRIT_TEST_PREPARED !== 'off';
+
+/**
+ * A row where anybody waits for a lock in the database that is asked. Not by the process of one connection: behind a
+ * pooler a client does not know it (F11).
+ */
+export const ANYBODY_BLOCKED = `SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
+
 /** A database of one test's own. */
 export interface TestDatabase {
   readonly url: string;
@@ -58,9 +67,13 @@ export interface PrivatePostgres {
 
 /** Starts a server for a test that kills, stops or restarts it; call `stop` at the end. */
 export async function startPrivatePostgres(
-  options: { readonly settings?: Readonly<Record<string, string>> } = {},
+  options: {
+    readonly settings?: Readonly<Record<string, string>>;
+    /** Where its data is; whoever gives it removes it. Default: a directory of its own. */
+    readonly directory?: string;
+  } = {},
 ): Promise<PrivatePostgres> {
-  const directory = await makeTestDirectory('private');
+  const directory = options.directory ?? (await makeTestDirectory('private'));
   const dataDir = join(directory, 'data');
   const settings = options.settings ?? {};
   let server = await startEmbeddedPostgres({ dataDir, settings });
@@ -77,6 +90,7 @@ export async function startPrivatePostgres(
     },
     async stop() {
       await server.stop();
+      if (options.directory !== undefined) return;
       await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
     },
   };

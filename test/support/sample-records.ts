@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import type { Admission } from '../../src/domain/admission.js';
 import type { KeyBinding } from '../../src/domain/key-binding.js';
 import type { Lease, LeaseEntry } from '../../src/domain/lease.js';
 import type { Run } from '../../src/domain/run.js';
@@ -29,9 +30,11 @@ export function sampleEntry(overrides: Partial<LeaseEntry> = {}): LeaseEntry {
     impliedBy: '',
     mode: 'enforce',
     validation: 'introspect',
+    maxViewAge: 0,
     resolver: '',
     observedVersion: null,
     token: SAMPLE_TIME,
+    suspended: false,
     observedRefusal: null,
     ...overrides,
   };
@@ -51,6 +54,7 @@ export function sampleLease(overrides: Partial<Lease> = {}): Lease {
     leaseId,
     runId: 'run-1',
     idempotencyKey: `key-of-${leaseId}`,
+    delegatedFrom: '',
     state: 'active',
     generation: 1,
     request: null,
@@ -74,6 +78,7 @@ export function sampleLease(overrides: Partial<Lease> = {}): Lease {
     endedAt: null,
     endRefusal: null,
     lockDelay: null,
+    takeOver: null,
     ...overrides,
   };
 }
@@ -118,6 +123,25 @@ export function sampleEnded(lease: Lease, overrides: Partial<Lease> = {}): Lease
   };
 }
 
+export function sampleAdmission(overrides: Partial<Admission> = {}): Admission {
+  return {
+    admissionId: 'admission-1',
+    leaseId: 'lease-1',
+    runId: 'run-1',
+    resource: 'release/prod-eu',
+    action: 'promote',
+    token: SAMPLE_TIME,
+    requestId: 'request-1',
+    observedVersion: null,
+    target: 'svc:release',
+    admittedAt: SAMPLE_TIME,
+    inDoubtSince: null,
+    unsure: false,
+    outcome: null,
+    ...overrides,
+  };
+}
+
 export function sampleRun(overrides: Partial<Run> = {}): Run {
   return {
     runId: 'run-1',
@@ -125,6 +149,7 @@ export function sampleRun(overrides: Partial<Run> = {}): Run {
     state: 'active',
     stateReason: '',
     blockCause: null,
+    endsAs: null,
     purpose: 'promote build 42',
     goalRevision: 'ticket-7',
     initiator: 'alice',
@@ -185,6 +210,7 @@ export function sampleEvent(namespace: string, head: Head | null, overrides: Par
     body: JSON.stringify({ sample: revision }),
     prevHash: head?.hash ?? ZERO_HASH,
     hash: sampleHash(namespace, revision, batchId),
+    texts: [],
     ...overrides,
   };
 }
@@ -225,6 +251,10 @@ export function sampleBatch(namespace: string, head: Head | null, overrides: Par
     keys: [],
     unmatched: [],
     revocations: [],
+    admissions: [],
+    rehearsals: [],
+    freezes: [],
+    thawed: [],
     mapVersion: null,
     newKeys: [],
     reliedOnAsPast: null,

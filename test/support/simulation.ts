@@ -1,34 +1,46 @@
+import { type Admission, isInDoubt, isOpen, type WriteResult } from '../../src/domain/admission.js';
 import { checkFence } from '../../src/domain/check-fence.js';
 import type { ConflictMapDocument, DocumentKind } from '../../src/domain/conflict-map/document.js';
 import { compileStored, observes, resolveResource } from '../../src/domain/conflict-map/index.js';
 import { credentialReason, type NewCredential, type Revocation } from '../../src/domain/credential.js';
 import { CREDENTIAL_LIFE, CREDENTIAL_TOLERANCE } from '../../src/domain/credential-times.js';
 import { type AcquireCommand, type AcquireDecision, decideAcquire } from '../../src/domain/decide/acquire.js';
+import { decideAdmitWrites } from '../../src/domain/decide/admit-writes.js';
+import { type AmendCommand, decideAmend } from '../../src/domain/decide/amend.js';
 import {
   type Bounds,
+  checkId,
   DEFAULT_BOUNDS,
   type Decision,
   type NeedsLoad,
   NOTHING_LOADED,
   View,
 } from '../../src/domain/decide/decision.js';
+import { decideFreeze, decideThaw } from '../../src/domain/decide/freezes.js';
 import { decideIssueCredentials } from '../../src/domain/decide/issue-credentials.js';
 import { decidePutMap, type OnLiveConflict } from '../../src/domain/decide/put-map.js';
 import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke } from '../../src/domain/decide/release.js';
 import { decideRenew } from '../../src/domain/decide/renew.js';
+import { decideReportWrites } from '../../src/domain/decide/report-writes.js';
 import { decideRevokeCredentials } from '../../src/domain/decide/revoke-credentials.js';
 import { decideCreateRun, decideStopRun, decideUpdateRunState } from '../../src/domain/decide/runs.js';
+import { decideSettleInDoubt } from '../../src/domain/decide/settle-in-doubt.js';
+import { decideTakeOver, type TakeOverCommand } from '../../src/domain/decide/take-over.js';
 import { type Attachment, decideAttach, decideSweep } from '../../src/domain/decide/upkeep.js';
+import { isPartOf } from '../../src/domain/delegation.js';
+import { isResourceInDoubt, locksOfDoubt } from '../../src/domain/doubt.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import { evolve } from '../../src/domain/evolve.js';
 import { Fault } from '../../src/domain/fault.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
+import { deniesWrites, type Freeze } from '../../src/domain/freeze.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
 import type { KeyBinding } from '../../src/domain/key-binding.js';
-import { endsAt, type Lease, underLockDelay } from '../../src/domain/lease.js';
+import { effectiveAt, endsAt, type Lease, underLockDelay } from '../../src/domain/lease.js';
 import { INCOMPATIBLE } from '../../src/domain/modes.js';
 import type { RefusalKind } from '../../src/domain/refusal.js';
+import type { KindRehearsal } from '../../src/domain/rehearsal.js';
 import type { Run } from '../../src/domain/run.js';
 import { bindingId, emptyState, type State } from '../../src/domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../../src/domain/time.js';
@@ -79,17 +91,23 @@ const ACTIONS = {
   replace: { access: 'write', concurrency: 'lease' },
   patch: { access: 'write' },
 } as const;
+/** What a target must report (R4). */
+const TRACKED = {
+  replace: { access: 'write', concurrency: 'lease', tracked: true },
+  patch: { access: 'write', tracked: true },
+} as const;
 const SHORT = { ttl: 8 * SECOND, max_ttl: 16 * SECOND, max_hold: 40 * SECOND } as const;
 
 const BASE: ConflictMapDocument = {
   version: 1,
   kinds: [
-    { pattern: 'svc/{n}', ...SHORT, progress_window: 20 * SECOND, actions: ACTIONS },
-    { pattern: 'svc/{n}/{part}', ...SHORT, actions: ACTIONS },
-    { pattern: 'tok/{n}', ...SHORT, actions: ACTIONS },
-    { pattern: 'cfg/{n}', ...SHORT, actions: ACTIONS },
+    { pattern: 'svc/{n}', ...SHORT, progress_window: 20 * SECOND, actions: TRACKED },
+    { pattern: 'svc/{n}/{part}', ...SHORT, actions: TRACKED },
+    { pattern: 'tok/{n}', ...SHORT, actions: TRACKED },
+    { pattern: 'cfg/{n}', ...SHORT, actions: TRACKED },
     { pattern: 'obs/{n}', ...SHORT, mode: 'observe', actions: ACTIONS },
     { pattern: 'loc/{n}', ...SHORT, validation: 'local', actions: ACTIONS },
+    { pattern: 'vw/{n}', ...SHORT, validation: 'view', max_view_age: 4 * SECOND, actions: ACTIONS },
   ],
   implies: [
     {
@@ -115,9 +133,11 @@ const BOUNDS: Bounds = { ...DEFAULT_BOUNDS, ...CREDENTIALS };
 /** By these nothing is accepted for long after the end of a lease. */
 const CARELESS: Bounds = { ...BOUNDS, credentialLife: -SECOND, credentialTolerance: 0, maxClockSkew: -SECOND };
 
-/** Kinds of tokens become local, and those that were are no more. */
+/** Kinds of tokens become local, and those that were are no more; those of configurations are looked at by older views. */
 const TURNED = (BASE.kinds ?? []).map((kind): DocumentKind => {
   if (kind.pattern === 'tok/{n}') return { ...kind, validation: 'local' };
+  if (kind.pattern === 'cfg/{n}') return { ...kind, validation: 'view', max_view_age: 3 * SECOND };
+  if (kind.pattern === 'vw/{n}') return { ...kind, max_view_age: SECOND };
   return kind.pattern === 'loc/{n}' ? { ...kind, validation: 'introspect' } : kind;
 });
 
@@ -127,7 +147,7 @@ const RULES: NonNullable<ConflictMapDocument['conflicts']> = [
   { between: ['tok/{n}', 'obs/{n}'] },
 ];
 
-/** Each ties more than the one before: locks are only ever added, so that older ones never outlive their rule. */
+/** Each ties more than the one before, but for the last: what was tied by a rule stays so when the rule is gone. */
 export const DOCUMENTS: readonly ConflictMapDocument[] = [
   BASE,
   { ...BASE, conflicts: RULES.slice(0, 2) },
@@ -143,6 +163,7 @@ export const DOCUMENTS: readonly ConflictMapDocument[] = [
     ],
     conflicts: RULES,
   },
+  { ...BASE, conflicts: RULES.slice(1) },
 ];
 
 const PATHS = [
@@ -160,10 +181,16 @@ const PATHS = [
   'loc/a',
   'loc/b',
   'loc/',
+  'vw/a',
+  'vw/',
 ];
+/** What operators freeze now and then. */
+const FREEZABLE = ['svc/{n}', 'svc/a', 'svc/{n}/{part}', 'tok/{n...}', 'cfg/a', 'loc/{n}', 'loc/a', 'obs/{n}', 'svc'];
 export const UNIVERSE = universeOf([
   ...PATHS.map((path) => path.replace(/\/$/, '')),
-  ...['svc/b/key', 'svc/a/x', 'obs/b', 'cfg', 'tok', 'loc'],
+  ...['svc/b/key', 'svc/a/x', 'obs/b', 'cfg', 'tok', 'loc', 'vw', 'vw/b'],
+  // Below what is held as a subtree, as parts of it are asked for.
+  ...['svc/a/a', 'svc/a/b', 'svc/a/a/key', 'loc/a/key', 'vw/a/key'],
 ]);
 
 /** Numbers drawn one after another from one number (mulberry32). */
@@ -229,6 +256,9 @@ class SimDatabase {
   readonly keys = new Map<string, KeyBinding>();
   readonly unmatched = new Map<string, UnmatchedResource>();
   readonly revocations = new Map<string, Revocation>();
+  readonly admissions = new Map<string, Admission>();
+  readonly rehearsals = new Map<string, KindRehearsal>();
+  readonly freezes = new Map<string, Freeze>();
   mapVersion: MapVersion | null = null;
   readonly batches = new Set<string>();
 
@@ -265,6 +295,10 @@ class SimDatabase {
     for (const binding of batch.keys) this.keys.set(bindingId(binding.scope, binding.key), binding);
     for (const seen of batch.unmatched) this.unmatched.set(seen.resource, seen);
     for (const revocation of batch.revocations) this.revocations.set(revocation.subject, revocation);
+    for (const admission of batch.admissions) this.admissions.set(admission.admissionId, admission);
+    for (const rehearsal of batch.rehearsals) this.rehearsals.set(rehearsal.pattern, rehearsal);
+    for (const freeze of batch.freezes) this.freezes.set(freeze.pattern, freeze);
+    for (const pattern of batch.thawed) this.freezes.delete(pattern);
     if (batch.mapVersion !== null) this.mapVersion = batch.mapVersion;
     return { outcome: 'appended', gate };
   }
@@ -277,6 +311,9 @@ class SimDatabase {
       mapVersion: this.mapVersion,
       unmatched: [...this.unmatched.values()],
       revocations: [...this.revocations.values()],
+      admissions: [...this.admissions.values()].filter(isOpen),
+      rehearsals: [...this.rehearsals.values()],
+      freezes: [...this.freezes.values()],
       recorded: null,
     };
   }
@@ -551,6 +588,8 @@ function verdictOf(view: View, check: Check): FenceVerdict {
       },
       observes: (resource) => observes(map, resource),
       ownedByCaller: () => true,
+      inDoubt: (resource) => isResourceInDoubt(view.state, resource, lease),
+      frozen: (resource) => deniesWrites(view.state.freezes, resource, view.now),
     },
     {
       presenterRunId: check.presenterRunId,
@@ -584,12 +623,23 @@ interface Asked {
 /** A run and what its worker knows. */
 interface Worker {
   readonly runId: string;
+  /** The run that it is a part of. */
+  readonly parent: Worker | undefined;
   readonly principal: string;
   readonly asked: Asked[];
+  readonly amended: { readonly command: AmendCommand; effectiveAt: Micros | null }[];
   /** Leases it was told of. */
   readonly told: Map<string, Lease>;
   readonly credentials: NewCredential[];
   made: boolean;
+}
+
+/** A tracked write that a target was allowed to make. */
+interface LetIn {
+  readonly admissionId: string;
+  readonly leaseId: string;
+  readonly requestId: string;
+  readonly write: ProtectedWrite;
 }
 
 const NEVER_GRANTED: ReadonlySet<RefusalKind> = new Set(['ended', 'wait_timeout', 'run_ended']);
@@ -610,6 +660,10 @@ export class Simulation {
   private readonly ends = new Map<string, number>();
   /** Credentials of which the revocation was answered, and when. */
   private readonly revoked = new Map<string, number>();
+  /** What targets have under way, and may report; what they forget is left to people. */
+  private readonly underWay: LetIn[] = [];
+  private readonly letInBy = new Map<string, LetIn>();
+  private readonly takeOvers: { readonly command: TakeOverCommand; leaseId: string | null }[] = [];
   private steps = 0;
   private made = 0;
   private draw = new Draw(0);
@@ -662,10 +716,18 @@ export class Simulation {
     for (const worker of this.workers) this.stop(worker, true);
     this.drain();
     this.outlastDelays();
+    for (const [admissionId, { runId }] of this.auditor.openWrites) {
+      expectPromise(this.auditor.runs.get(runId)?.ended === false, 'R4: a stop went over an open write');
+      this.settle(admissionId);
+    }
+    this.drain();
+    expectPromise(this.auditor.openWrites.size === 0, 'R4: writes are open that were settled');
+    for (const { ended } of this.auditor.runs.values())
+      expectPromise(ended, 'R4: a run was stopped and nothing of it is open, but it has not ended');
     for (const replica of this.replicas) {
       replica.follow();
       const { state } = replica.log;
-      const left = [...locksIn(state.held), ...locksIn(state.queued)];
+      const left = [...locksIn(state.held), ...locksIn(state.queued), ...locksIn(state.doubted)];
       expectPromise(left.length === 0, `F10: locks are left on ${replica.name}: ${left[0]}`);
       expectPromise(state.activeLeases === 0 && state.waitingLeases === 0, `F10: leases are left on ${replica.name}`);
     }
@@ -735,8 +797,10 @@ export class Simulation {
     for (const record of batch.events) {
       this.count(record.kind);
       const event = decodeEvent(record);
-      if (event.body.kind === 'credentials_issued')
+      if (event.body.kind === 'credentials_issued') {
         this.issuedRightly(this.reference.leases.get(event.leaseId), event.body.expiresAt);
+        this.vouchedForNothingFrozen(this.reference.leases.get(event.leaseId), event.time);
+      }
       evolve(this.reference, event, record.revision);
     }
     this.digests[this.reference.revision] = digestOf(this.reference);
@@ -744,6 +808,10 @@ export class Simulation {
     for (const row of batch.leases) {
       const same = ordered(row) === ordered(this.reference.leases.get(row.leaseId));
       expectPromise(same, `P7: the row of lease ${row.leaseId} is not what its events say`);
+    }
+    for (const row of batch.admissions) {
+      const same = ordered(row) === ordered(this.reference.admissions.get(row.admissionId));
+      expectPromise(same, `P7: the row of admission ${row.admissionId} is not what its events say`);
     }
     for (const row of batch.runs) {
       const same = ordered(row) === ordered(this.reference.runs.get(row.runId));
@@ -763,6 +831,16 @@ export class Simulation {
     expectPromise(expiresAt > now, 'P10: a credential was dead when it was issued');
   }
 
+  /** P3: no target that does not ask is told that something may be written of which checks are denied. */
+  private vouchedForNothingFrozen(lease: Lease | undefined, issuedAt: Micros): void {
+    const local = lease?.entries.filter((entry) => entry.validation === 'local' && entry.actions.length > 0) ?? [];
+    for (const { resource } of local)
+      expectPromise(
+        !this.auditor.deniesWrites(resource, this.database.now, issuedAt),
+        `P3: a credential was issued for ${resource}, which is frozen`,
+      );
+  }
+
   /** The lock tables are those of the live leases and of lock delays, and nobody waits whom nothing keeps waiting. */
   private consistent(): void {
     const live = [...this.reference.leases.values()].filter(
@@ -779,17 +857,26 @@ export class Simulation {
         ordered(locksIn(this.reference.queued)) === ordered(expected.waiting.sort()),
       'P1: the lock tables are not those of the live leases',
     );
+    const { admissions, map, doubted } = this.reference;
+    const kept = [...admissions.values()]
+      .filter(isInDoubt)
+      .flatMap((one) => locksOfDoubt(map, one).map((l) => `${l.mode} ${l.key} ${one.admissionId} ${one.runId} 0`));
+    expectPromise(ordered(locksIn(doubted)) === ordered(kept.sort()), 'R4: what is in doubt does not keep its locks');
     for (const lease of live) if (lease.state === 'waiting') this.keptWaiting(lease);
   }
 
   private keptWaiting(lease: Lease): void {
-    const { held, queued } = this.reference;
+    const { held, queued, doubted } = this.reference;
     // One whose set has its start ahead may wait for that alone; it is granted when somebody looks.
     if (lease.request?.resourceSet === 'soon') return;
+    if (this.auditor.isFrozen(lease)) return;
     const place = lease.waiting?.queuedAt ?? 0;
     for (const { key, mode } of locksOfLease(lease)) {
       for (const other of INCOMPATIBLE[mode]) {
-        for (const { runId } of held[other].holders(key)) if (runId !== lease.runId) return;
+        for (const { runId, leaseId } of held[other].holders(key))
+          if (runId !== lease.runId && !isPartOf(this.reference, lease, leaseId)) return;
+        for (const _ of doubted[other].holders(key)) return;
+        if (lease.delegatedFrom !== '') continue;
         for (const { runId, order } of queued[other].holders(key)) if (runId !== lease.runId && order < place) return;
       }
     }
@@ -827,7 +914,7 @@ export class Simulation {
     const wanted = (error as NeedsLoad).wanted as NeedsLoad['wanted'] | undefined;
     if (wanted === undefined) throw error;
     this.count('look-up');
-    const { leaseId, leaseIds = [], runId, runIds = [], key } = wanted;
+    const { leaseId, leaseIds = [], runId, runIds = [], key, admissionId, check } = wanted;
     const askedRuns = runId === undefined ? runIds : [...runIds, runId];
     const { runs, keys } = before;
     const leases = new Map(before.leases);
@@ -835,7 +922,16 @@ export class Simulation {
       leases.set(asked, this.database.leases.get(asked) ?? null);
     }
     const id = key === undefined ? '' : bindingId(key.scope, key.key);
+    const ofCheck = [...this.database.admissions.values()].filter(
+      (admission) => check !== undefined && checkId(admission) === checkId(check),
+    );
+    const admissions = new Map(before.admissions);
+    for (const admission of ofCheck) admissions.set(admission.admissionId, admission);
+    if (admissionId !== undefined) admissions.set(admissionId, this.database.admissions.get(admissionId) ?? null);
+    const ids = ofCheck.map((admission) => admission.admissionId);
     return {
+      admissions,
+      checks: check === undefined ? before.checks : new Map(before.checks).set(checkId(check), ids),
       leases,
       runs: new Map([...runs, ...askedRuns.map((id) => [id, this.database.runs.get(id) ?? null] as const)]),
       keys: key === undefined ? keys : new Map(keys).set(id, this.database.keys.get(id) ?? null),
@@ -992,28 +1088,40 @@ export class Simulation {
     const what = this.draw.int(100);
     if (worker === undefined || what >= 97) {
       if (working.length < 5) this.createRun((5 + this.draw.int(90)) * SECOND);
-    } else if (what < 45) this.acquire(worker, replica);
-    else if (what < 56) this.renew(worker, replica);
-    else if (what < 65) this.release(worker, replica);
-    else if (what < 74) this.issue(worker, replica);
-    else if (what < 76) this.revokeCredentials(worker, replica);
-    else if (what < 90) this.check(worker, replica);
-    else if (what < 92) this.revoke(replica);
-    else if (what < 93) this.stop(worker, this.draw.chance(50), replica);
-    else if (what < 95) this.update(worker, replica);
+    } else if (what < 36) this.acquire(worker, replica);
+    else if (what < 37) this.freezeOrThaw(replica);
+    else if (what < 46) this.renew(worker, replica);
+    else if (what < 51) this.release(worker, replica);
+    else if (what < 54) this.amend(worker, replica);
+    else if (what < 60) this.issue(worker, replica);
+    else if (what < 62) this.revokeCredentials(worker, replica);
+    else if (what < 73) this.check(worker, replica);
+    else if (what < 82) this.admit(worker, replica);
+    else if (what < 88) this.report(replica);
+    else if (what < 89) this.settle(this.draw.pick([...this.auditor.openWrites.keys()]), replica);
+    else if (what < 90) this.revoke(replica);
+    else if (what < 91) this.takeOver(worker, replica);
+    else if (what < 92) this.stop(worker, this.draw.chance(50), replica);
+    else if (what < 94) this.update(worker, replica);
+    else if (what < 95) this.freezeOrThaw(replica);
     else this.changeMap(replica);
   }
 
   private createRun(authority: Micros): void {
+    const parents = this.workers.filter(({ runId, made }) => made && this.auditor.runs.get(runId)?.ended === false);
+    const parent = this.draw.chance(50) ? this.draw.pick(parents) : undefined;
     const worker: Worker = {
       runId: this.fresh('run'),
-      principal: `p${this.workers.length}`,
+      parent,
+      principal: parent?.principal ?? `p${this.workers.length}`,
       asked: [],
+      amended: [],
       told: new Map(),
       credentials: [],
       made: false,
     };
-    const authorityEndsAt = this.database.now + authority;
+    const latest = this.auditor.runs.get(parent?.runId ?? '')?.authorityEndsAt ?? Number.POSITIVE_INFINITY;
+    const authorityEndsAt = Math.min(this.database.now + authority, latest);
     const command = {
       principal: worker.principal,
       freshRunId: worker.runId,
@@ -1021,7 +1129,7 @@ export class Simulation {
       goalRevision: '',
       initiator: '',
       initiatorVerified: false,
-      parentRunId: '',
+      parentRunId: parent?.runId ?? '',
       ceiling: null,
       allowed: EVERYTHING,
       authorityEndsAt,
@@ -1052,12 +1160,31 @@ export class Simulation {
     return entries;
   }
 
+  /** A lease of its run's parent, mostly one that lives. */
+  private wholeFor({ parent }: Worker): Lease | undefined {
+    const told = [...(parent?.told.values() ?? [])];
+    const live = told.filter(({ leaseId }) => this.auditor.isLive(leaseId, this.database.now));
+    return this.draw.pick(live.length > 0 ? live : told);
+  }
+
+  /** Some of a lease, or a little less or more than that. */
+  private partOf(whole: Lease | undefined): RequestedEntry[] | undefined {
+    const entry = this.draw.pick(whole?.entries.filter(({ impliedBy }) => impliedBy === '') ?? []);
+    if (entry === undefined) return undefined;
+    const { resource, scope, access, actions } = entry;
+    const below = scope === 'subtree' && this.draw.chance(60);
+    const path = `${resource}${below ? this.draw.pick(['/a', '/b', '/a/key']) : scope === 'subtree' ? '/' : ''}`;
+    if (this.draw.chance(20)) return [(this.draw.pick([leased, stable, read]) as typeof read)(path)];
+    return [{ ...read(path), access, actions }];
+  }
+
   private acquire(worker: Worker, replica: SimReplica): void {
     const again = this.draw.chance(35) ? this.draw.pick(worker.asked) : undefined;
     let asked = again;
     if (asked === undefined) {
       const resourceSet = this.draw.chance(6) ? 'soon' : null;
-      const entries = resourceSet === null ? this.request() : [];
+      const whole = resourceSet === null && this.draw.chance(60) ? this.wholeFor(worker) : undefined;
+      const entries = resourceSet === null ? (this.partOf(whole) ?? this.request()) : [];
       const ttl = this.draw.chance(50) ? null : (1 + this.draw.int(20)) * SECOND;
       const key = this.fresh('key');
       asked = {
@@ -1067,10 +1194,11 @@ export class Simulation {
           maxLiveLeases: null,
           runId: worker.runId,
           request: { entries, task: null, resourceSet },
+          delegatedFrom: whole?.leaseId ?? '',
           ttl,
           wait: this.draw.chance(60) ? this.draw.int(20) * SECOND : 0,
           idempotencyKey: key,
-          fingerprint: JSON.stringify([entries, resourceSet, ttl]),
+          fingerprint: JSON.stringify([entries, resourceSet, ttl, whole?.leaseId]),
           purpose: '',
           requestIds: [],
           callId: '',
@@ -1121,7 +1249,8 @@ export class Simulation {
     boundBefore: { readonly leaseId: string; readonly use: string } | undefined,
   ): void {
     const key = command.idempotencyKey;
-    this.count(decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : decided.kind);
+    const part = command.delegatedFrom === '' ? '' : 'part ';
+    this.count(part + (decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : decided.kind));
     const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, key));
     if (decided.kind !== 'refusal') {
       expectPromise(
@@ -1165,13 +1294,84 @@ export class Simulation {
       principal: worker.principal,
       runId: worker.runId,
       renewals: [{ leaseId: lease.leaseId, ttl, progressMarker }],
+      requestIds: [],
     };
     replica.submit(
-      this.command(worker.principal, (decision) => decideRenew(decision, command), {
-        answered: ([result]) => this.count(`renewal ${result?.refusal?.kind ?? 'ok'}`),
-        failed: () => undefined,
-      }),
+      this.command(
+        worker.principal,
+        (decision) => ({ results: decideRenew(decision, command), now: decision.state.leases.get(lease.leaseId) }),
+        {
+          answered: ({ results: [result], now }) => {
+            this.count(`renewal ${result?.refusal?.kind ?? 'ok'}`);
+            if (result?.refusal === null && now !== undefined) worker.told.set(now.leaseId, now);
+          },
+          failed: () => undefined,
+        },
+      ),
     );
+  }
+
+  /** Mostly of what the lease covers; now and then a change that was asked for before, perhaps by another replica (P6). */
+  private amend(worker: Worker, replica: SimReplica): void {
+    const again = this.draw.chance(30) ? this.draw.pick(worker.amended) : undefined;
+    const lease = this.someLease(worker);
+    const asked =
+      again ?? (lease === undefined ? undefined : { command: this.amendment(worker, lease), effectiveAt: null });
+    if (asked === undefined) return;
+    if (again === undefined) worker.amended.push(asked);
+    const { command } = asked;
+    replica.submit(
+      this.command(
+        worker.principal,
+        (decision) => {
+          const decided = decideAmend(decision, command);
+          return { decided, lease: decision.lease(command.leaseId) };
+        },
+        {
+          answered: ({ decided, lease: after }) => {
+            this.count(decided.kind === 'refusal' ? `amendment ${decided.refusal.kind}` : 'amended');
+            if (decided.kind === 'refusal' || after === undefined) return;
+            const { effectiveAt } = decided;
+            const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+            expectPromise(bound?.leaseId === command.leaseId, 'P6: an amendment was answered that is not in the log');
+            expectPromise(
+              asked.effectiveAt === null || asked.effectiveAt === effectiveAt,
+              `P6: the key ${command.idempotencyKey} was answered with two times`,
+            );
+            asked.effectiveAt = effectiveAt;
+            worker.told.set(after.leaseId, after);
+          },
+          failed: (error) => this.count(`amendment ${error instanceof Fault ? error.reason : 'lost'}`),
+        },
+      ),
+    );
+  }
+
+  private amendment(worker: Worker, lease: Lease): AmendCommand {
+    const held = lease.entries.filter(({ impliedBy }) => impliedBy === '');
+    const some = () => this.draw.pick(held);
+    const removed = this.draw.chance(50) ? some()?.resource : undefined;
+    const lessened = this.draw.chance(40) ? some() : undefined;
+    const makes = [optimistic, stable, read];
+    const downgrade =
+      lessened === undefined || lessened.resource === removed
+        ? []
+        : [(this.draw.pick(makes) as typeof read)(`${lessened.resource}${this.draw.chance(30) ? '/' : ''}`)];
+    const request = {
+      add: this.draw.chance(60) ? this.request() : [],
+      remove: removed === undefined ? [] : [removed],
+      downgrade,
+    };
+    return {
+      principal: worker.principal,
+      runId: worker.runId,
+      leaseId: lease.leaseId,
+      request,
+      idempotencyKey: this.fresh('amend'),
+      fingerprint: JSON.stringify([lease.leaseId, request]),
+      requestIds: [],
+      callId: '',
+    };
   }
 
   private release(worker: Worker, replica: SimReplica): void {
@@ -1220,6 +1420,88 @@ export class Simulation {
         failed: () => undefined,
       }),
     );
+  }
+
+  private freezeOrThaw(replica: SimReplica): void {
+    const frozen = this.draw.pick([...this.auditor.freezes.keys()]);
+    if (frozen !== undefined && this.draw.chance(60)) {
+      this.thaw(this.draw.chance(90) ? frozen : 'cfg/b', replica);
+      return;
+    }
+    const scope = this.draw.chance(70) ? ('subtree' as const) : ('exact' as const);
+    const deniesChecks = this.draw.chance(50);
+    const until = this.draw.chance(50) ? null : this.database.now + (1 + this.draw.int(10)) * SECOND;
+    const pattern = (this.draw.chance(15) ? frozen : this.draw.pick(FREEZABLE)) ?? 'svc/a';
+    const command = { pattern, scope, deniesChecks, until, reason: 'sim', requestIds: [] };
+    replica.submit(
+      this.command('operator', (decision) => decideFreeze(decision, command), {
+        answered: ({ outcome }) => this.count(`freeze ${outcome}`),
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  private thaw(pattern: string, replica: SimReplica): void {
+    const command = { pattern, reason: 'sim', requestIds: [] };
+    replica.submit(
+      this.command('operator', (decision) => decideThaw(decision, command), {
+        answered: ({ outcome, granted }) => this.count(granted > 0 ? 'thaw grants' : `thaw ${outcome}`),
+        failed: () => undefined,
+      }),
+    );
+  }
+
+  /** An operator's; now and then the same again, as if its answer had been lost. */
+  private takeOver(worker: Worker, replica: SimReplica): void {
+    const again = this.draw.chance(25) ? this.draw.pick(this.takeOvers) : undefined;
+    const asked = again ?? { command: this.takeOverCommand(worker), leaseId: null };
+    if (again === undefined) this.takeOvers.push(asked);
+    const command = { ...asked.command, freshLeaseId: this.fresh('lease') };
+    replica.submit(
+      this.command(
+        'operator',
+        (decision) => {
+          const { decided, ended } = decideTakeOver(decision, command);
+          const lease = decided.kind === 'refusal' ? undefined : decision.lease(decided.leaseId);
+          return { decided, lease, ends: ended.map((one) => [one.leaseId, effectiveAt(one)] as const) };
+        },
+        {
+          answered: ({ decided, lease, ends }) => {
+            const how = command.acceptsOverlap && decided.kind === 'lease' ? 'with overlap' : decided.kind;
+            this.count(`take-over ${decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : how}`);
+            if (ends.length > 0) this.count('take-over ends');
+            for (const [leaseId, inForceAt] of ends) this.endAnswered(leaseId, null, inForceAt);
+            if (decided.kind === 'refusal') return;
+            const { leaseId } = decided;
+            expectPromise((asked.leaseId ?? leaseId) === leaseId, 'P6: one take-over was answered with two leases');
+            asked.leaseId = leaseId;
+            const holder = this.workers.find(({ runId }) => runId === command.runId);
+            if (lease !== undefined) holder?.told.set(leaseId, lease);
+            if (decided.kind === 'waiting') replica.attachments.set(leaseId, decided.attachment);
+          },
+          failed: () => undefined,
+        },
+      ),
+    );
+  }
+
+  private takeOverCommand({ runId }: Worker): TakeOverCommand {
+    const entries = this.request();
+    return {
+      runId,
+      request: { entries, task: null, resourceSet: null },
+      delegatedFrom: '',
+      ttl: null,
+      wait: this.draw.chance(50) ? this.draw.int(20) * SECOND : 0,
+      idempotencyKey: this.fresh('taking'),
+      fingerprint: JSON.stringify(entries),
+      purpose: '',
+      requestIds: [],
+      callId: '',
+      freshLeaseId: '',
+      reason: 'sim',
+      acceptsOverlap: this.draw.chance(30),
+    };
   }
 
   private issue(worker: Worker, replica: SimReplica): void {
@@ -1329,9 +1611,16 @@ export class Simulation {
     submit(replica, 2);
   }
 
+  /** One after another; from the last on, one and another again. */
+  private nextMap(version: number): ConflictMapDocument {
+    const last = DOCUMENTS.length - 1;
+    const at = version <= last ? version : last - ((version - last) % 3);
+    return DOCUMENTS[at] as ConflictMapDocument;
+  }
+
   private changeMap(replica: SimReplica): void {
     const at = replica.log.state.mapVersion;
-    const document = DOCUMENTS[Math.min(at, DOCUMENTS.length - 1)] as ConflictMapDocument;
+    const document = this.nextMap(at);
     const onLiveConflict = this.draw.pick(['refuse', 'revoke_newer', 'keep_until_end'] as const) ?? 'refuse';
     const command = putMap(document, at, onLiveConflict);
     replica.submit(
@@ -1341,6 +1630,101 @@ export class Simulation {
         { answered: () => this.count('map'), failed: (error) => this.count(`map ${(error as Fault).reason}`) },
         true,
       ),
+    );
+  }
+
+  // ---------------------------------------------------------------------------------------------------- tracked writes
+
+  /** A target checks a tracked write; now and then once more by the same request id, as if the answer had been lost. */
+  private admit(worker: Worker, replica: SimReplica): void {
+    const again = this.draw.chance(25) ? this.draw.pick([...this.letInBy.values()].slice(-6)) : undefined;
+    const live = [...worker.told.values()].filter(({ leaseId }) => this.auditor.isLive(leaseId, this.database.now));
+    const lease = again === undefined ? (this.draw.pick(live) ?? this.someLease(worker)) : undefined;
+    const entry = this.draw.pick(lease?.entries.filter(({ resource }) => /^(tok|svc|cfg)\//.test(resource)) ?? []);
+    if (again === undefined && (lease === undefined || entry === undefined || entry.access !== 'write')) return;
+    const requestId = again?.requestId ?? this.fresh('request');
+    const leaseId = again?.leaseId ?? lease?.leaseId ?? '';
+    const write: ProtectedWrite = again?.write ?? {
+      resource: entry?.resource ?? '',
+      action: entry?.actions[0] ?? '',
+      token: entry?.token ?? 0,
+      observedVersion: '1',
+    };
+    const check = { leaseId, credential: null, presenterRunId: '', writes: [write], startedAt: this.steps };
+    const freshAdmissionId = this.fresh('admission');
+    replica.submit(
+      this.command(
+        'target',
+        (decision) => {
+          const { results } = verdictOf(decision, { ...check, gate: null, live: false, lease: undefined });
+          const held = decision.lease(leaseId);
+          const run = held === undefined ? undefined : decision.run(held.runId);
+          if (results[0]?.reason !== 'ok' || held === undefined || run === undefined) return results[0]?.reason ?? '';
+          const writes = [{ ...write, field: 'writes[0]', freshAdmissionId }];
+          const asked = { lease: held, run, target: 'target', requestId, credentialEnds: null, writes, requestIds: [] };
+          return decideAdmitWrites(decision, asked);
+        },
+        {
+          answered: (answer) => {
+            if (typeof answer === 'string') this.count(`tracked check ${answer}`);
+            else this.admitted({ admissionId: answer[0] ?? '', leaseId, requestId, write }, again);
+          },
+          failed: (error) => this.count(`tracked check ${error instanceof Fault ? error.reason : 'lost'}`),
+        },
+      ),
+    );
+  }
+
+  private admitted(letIn: LetIn, before: LetIn | undefined): void {
+    const { admissionId, requestId } = letIn;
+    this.count('tracked check ok');
+    expectPromise(this.auditor.admitted.has(admissionId), `P8: ${admissionId} was answered, and is not in the log`);
+    if (before !== undefined && this.auditor.openWrites.has(before.admissionId))
+      expectPromise(admissionId === before.admissionId, `R4: one check by ${requestId} has two admissions`);
+    this.letInBy.set(requestId, letIn);
+    this.underWay.push(letIn);
+  }
+
+  /** A target says what became of a write: once, twice, late, or that it does not know; some crash, and never do. */
+  private report(replica: SimReplica): void {
+    const letIn = this.draw.pick(this.underWay);
+    if (letIn === undefined) return;
+    const { admissionId, leaseId, requestId, write } = letIn;
+    if (this.draw.chance(50)) this.underWay.splice(this.underWay.indexOf(letIn), 1);
+    if (this.draw.chance(20)) return;
+    const result: WriteResult =
+      this.draw.pick(['succeeded', 'succeeded', 'succeeded', 'failed', 'unknown'] as const) ?? 'succeeded';
+    const byCheck = this.draw.chance(50);
+    const { resource, action } = write;
+    const told = {
+      ...{ admissionId: byCheck ? '' : admissionId, resource, action, result, field: 'writes[0]' },
+      ...{ observedVersion: null, newVersion: '2', changedFields: [] },
+    };
+    const command = { target: 'target', leaseId, requestId, detail: '', writes: [told], requestIds: [] };
+    replica.submit(
+      this.command('target', (decision) => decideReportWrites(decision, command), {
+        answered: ([outcome]) => {
+          this.count(`report ${outcome} ${result}`);
+          // By its check alone a report may be about a later attempt of the same request id.
+          if (!byCheck && result !== 'unknown')
+            expectPromise(!this.auditor.openWrites.has(admissionId), `R4: ${admissionId} was reported, and is open`);
+        },
+        failed: (error) => this.count(`report ${error instanceof Fault ? error.reason : 'lost'}`),
+      }),
+    );
+  }
+
+  private settle(admissionId: string | undefined, replica: SimReplica = this.replicas[0] as SimReplica): void {
+    if (admissionId === undefined) return;
+    const command = { admissionId, happened: this.draw.chance(50), newVersion: null, reason: 'sim', requestIds: [] };
+    replica.submit(
+      this.command('operator', (decision) => decideSettleInDoubt(decision, command), {
+        answered: ({ settledNow }) => {
+          this.count(settledNow ? 'settled' : 'settled before');
+          expectPromise(!this.auditor.openWrites.has(admissionId), `R4: ${admissionId} was settled, and is open`);
+        },
+        failed: (error) => this.count(`settle ${error instanceof Fault ? error.reason : 'lost'}`),
+      }),
     );
   }
 
@@ -1441,6 +1825,14 @@ export class Simulation {
     if (/^credential_/.test(result.reason)) return;
     const { leaseId, presenterRunId } = check;
     const enforced = result.reason === 'ok';
+    if (result.reason === 'in_doubt') return;
+    // The answer is that of the whole log up to now, at the time of the gate or of its last event.
+    const isFrozen = this.auditor.deniesWrites(write.resource, Math.max(check.gate?.now ?? 0, this.reference.time));
+    if (result.reason === 'frozen') {
+      expectPromise(isFrozen, `P8: a write to ${write.resource} was denied as frozen, and it is not`);
+      return;
+    }
+    if (enforced) expectPromise(!isFrozen, `P3: a write to ${write.resource} was allowed, which is frozen for writes`);
     if (!enforced && result.allowed) {
       expectPromise(write.resource.startsWith('obs'), `C14: a write to ${write.resource} was allowed as only observed`);
       return;

@@ -41,6 +41,8 @@ export interface Acknowledged {
   readonly leaseId: string;
   readonly resource: string;
   readonly token: bigint;
+  /** Of what was added to it by an amendment; null: nothing was, as far as its client was told. */
+  addedToken: bigint | null;
   released: boolean;
   /** A release was sent and its answer never came: either is right. */
   doubtful: boolean;
@@ -71,10 +73,12 @@ export async function acquireAndRelease(
         leaseId,
         resource,
         token: entries[0]?.fencingToken ?? 0n,
+        addedToken: null,
         released: false,
         doubtful: false,
       };
       told.push(one);
+      if (i % 3 === 0) one.addedToken = await addedToken(client, runId, leaseId, `${resource}/added`);
       if (i % 2 === 0) continue;
       one.doubtful = true;
       await client.lease.releaseLease({ runId, lease: { $case: 'leaseId', value: leaseId } });
@@ -87,17 +91,23 @@ export async function acquireAndRelease(
   return told;
 }
 
+async function addedToken(client: WritClient, runId: string, leaseId: string, resource: string) {
+  const { outcome } = await client.lease.amendWriteSet({ runId, leaseId, add: [setEntry(resource)] });
+  return outcome?.$case === 'lease' ? (outcome.value.entries[1]?.fencingToken ?? 0n) : null;
+}
+
 /** What is not as it was acknowledged; empty when nothing was lost (P8). */
 export async function lostOf(operator: WritClient, told: readonly Acknowledged[]): Promise<string[]> {
   const lost: string[] = [];
   for (const one of told) {
     const { lease } = await operator.lease.getLease({ leaseId: one.leaseId });
-    const token = lease?.entries[0]?.fencingToken;
+    const [token, added] = [0, 1].map((at) => lease?.entries[at]?.fencingToken);
     const expected = one.released ? LeaseState.LEASE_STATE_ENDED : LeaseState.LEASE_STATE_ACTIVE;
     const stateOk = one.doubtful || lease?.state === expected;
-    if (!stateOk || token !== one.token)
+    const tokensOk = token === one.token && (one.addedToken === null || added === one.addedToken);
+    if (!stateOk || !tokensOk)
       lost.push(
-        `${one.resource}: acknowledged ${JSON.stringify({ ...one, token: String(one.token) })}, found ${lease?.state} ${token}`,
+        `${one.resource}: acknowledged ${one.released ? 'released' : 'held'} ${one.token} ${one.addedToken}, found ${lease?.state} ${token} ${added}`,
       );
   }
   return lost;

@@ -175,6 +175,7 @@ const renewAll = (runId: string, ...leaseIds: readonly string[]) =>
       principal: `principal-of-${runId}`,
       runId,
       renewals: leaseIds.map((leaseId) => ({ leaseId, ttl: null, progressMarker: null })),
+      requestIds: [],
     }),
   );
 
@@ -524,6 +525,9 @@ describe('a replica that follows and one that decides (P7)', () => {
       },
       unmatched: [],
       revocations: [],
+      admissions: [],
+      rehearsals: [],
+      freezes: [],
       recorded: { identity: IDENTITY, localKindsFrom: null },
     };
     const loaded = new ReplicaState('test', snapshot);

@@ -129,6 +129,16 @@ describe('a signed token', () => {
     expect(await by.authenticate(`Bearer ${await sign(both)}`)).toMatchObject({ name: 'ci:acme/shop' });
   });
 
+  it('is matched by a pattern whose other characters all stand for themselves', async () => {
+    const odd = '-^$.+?()[]{}|/\\,#&~!%=:@"\'`<>; é';
+    const by = await authenticator({
+      mappings: [{ claims: { sub: `ci-*${odd}` }, principal: 'svc:release', roles: [] }],
+    });
+    expect(await refusal(by, await sign({ ...CLAIMS(), sub: `ci-7${odd}` }))).toBe('accepted');
+    for (const sub of [`ci-7${odd}x`, `cix7${odd}`, 'ci-7', `ci-7${odd.replace('.', 'x')}`])
+      expect(await refusal(by, await sign({ ...CLAIMS(), sub }))).toBe('TOKEN_REJECTED unmapped');
+  });
+
   it.each([
     ['another principal’s name', 'taken'],
     ['no name', 'a b'],
@@ -195,6 +205,29 @@ describe('a signed token', () => {
     const by = await authenticator();
     expect(await refusal(by, await make())).toBe(expected);
     expect(refusals).toEqual([expected.split(' ')[1]]);
+  });
+
+  it.each([
+    ['stands 5 s of skew at its end', { exp: -4 }, 'accepted'],
+    ['and not more', { exp: -6 }, 'TOKEN_EXPIRED expired'],
+    ['stands 5 s of skew at its beginning', { iat: 4, nbf: 4 }, 'accepted'],
+    ['and not more there', { nbf: 7 }, 'TOKEN_REJECTED not_yet_valid'],
+    ['nor where it was issued', { iat: 7 }, 'TOKEN_REJECTED not_yet_valid'],
+  ])('%s (F12)', async (_, off, expected) => {
+    const by = await authenticator();
+    const claims = Object.fromEntries(Object.entries(off).map(([claim, seconds]) => [claim, now() + seconds]));
+    expect(await refusal(by, await sign({ ...CLAIMS(), ...claims }))).toBe(expected);
+  });
+
+  it.each(['iss', 'aud', 'exp', 'iat', 'nbf', 'cnf'])('with %s of another type is refused (F19)', async (claim) => {
+    const by = await authenticator();
+    const right = { ...CLAIMS(), nbf: now() - 10 }[claim];
+    for (const wrong of [null, true, {}, [], [[]], '', 'x', { [claim]: right }, [right, 7]]) {
+      if (claim === 'aud' && Array.isArray(wrong) && wrong.includes(right)) continue;
+      const outcome = await refusal(by, await sign({ ...CLAIMS(), [claim]: wrong } as JWTPayload));
+      expect([claim, wrong, outcome]).not.toContain('accepted');
+      expect(outcome).toMatch(/^TOKEN_(REJECTED|EXPIRED) /);
+    }
   });
 
   it('of another type is refused where the type is configured', async () => {
@@ -329,6 +362,39 @@ describe('keys that are fetched (F20)', () => {
     expect(fetched).toHaveLength(1);
   });
 
+  it('are fetched anew beside the calls when they are old, and what was withdrawn ends with it', async () => {
+    const url = await serve();
+    const next = await makeSigner('two');
+    let keys = { keys: [await jwkOf(signer)] };
+    answer = () => keys;
+    const one = await by({ kind: 'uri', uri: `${url}/keys` }, url, { refreshAfterMs: 20 });
+    // A token of its own each time: what was verified is remembered.
+    let serial = 0;
+    const outcome = async (from: Signer) =>
+      refusal(one, await sign({ ...CLAIMS(), iss: url, jti: `${++serial}` }, from));
+    expect(await outcome(signer)).toBe('accepted');
+    keys = { keys: [await jwkOf(next)] };
+    await expect.poll(() => outcome(signer)).toBe('TOKEN_REJECTED key');
+    expect(await outcome(next)).toBe('accepted');
+  });
+
+  it('are used while their server is down, and not when they are too old', async () => {
+    const url = await serve();
+    const keys = { keys: [await jwkOf(signer)] };
+    answer = () => keys;
+    const options = { refreshAfterMs: 0, maxAgeMs: 1_500, pauseAfterFailureMs: 0 };
+    const one = await by({ kind: 'uri', uri: `${url}/keys` }, url, options);
+    let serial = 0;
+    const outcome = async () => refusal(one, await sign({ ...CLAIMS(), iss: url, jti: `${++serial}` }));
+    expect(await outcome()).toBe('accepted');
+    answer = () => 503;
+    expect(await outcome()).toBe('accepted');
+    await expect.poll(() => fetched.length).toBeGreaterThan(1);
+    await expect.poll(outcome, { timeout: 10_000 }).toBe('KEYS_UNAVAILABLE');
+    answer = () => keys;
+    expect(await outcome()).toBe('accepted');
+  });
+
   it('of a server that was down are used when it is back', async () => {
     const url = await serve();
     answer = () => 500;
@@ -351,6 +417,29 @@ describe('keys that are fetched (F20)', () => {
     expect(outcomes.filter((outcome) => outcome === 'AUTHENTICATION_BUSY')).toHaveLength(6);
     expect(outcomes.filter((outcome) => outcome === 'KEYS_UNAVAILABLE')).toHaveLength(64);
     expect(one.authenticate('Bearer static-token')).toMatchObject({ name: 'svc:release' });
+  });
+});
+
+describe('a flood of bad tokens', () => {
+  it('is turned away with a bounded number of verifications under way, remembers none of it, and holds up nobody known', async () => {
+    const by = await authenticator();
+    const good = await sign(CLAIMS());
+    await by.authenticate(`Bearer ${good}`);
+    const forged = await Promise.all(
+      Array.from({ length: 400 }, (_, i) => sign({ ...CLAIMS(), jti: `${i}` }, stranger)),
+    );
+    refusals.length = 0;
+    const outcomes = forged.map((token) => refusal(by, token));
+    // In the midst of it: what is known is looked up, and not verified.
+    expect(by.authenticate(`Bearer ${good}`)).toMatchObject({ name: 'svc:release' });
+    expect(by.authenticate('Bearer static-token')).toMatchObject({ name: 'svc:release' });
+    const seen = await Promise.all(outcomes);
+    expect(seen.filter((one) => one === 'TOKEN_REJECTED signature')).toHaveLength(64);
+    expect(seen.filter((one) => one === 'AUTHENTICATION_BUSY')).toHaveLength(336);
+    expect(refusals).toHaveLength(400);
+    // And when it is over there is room again.
+    expect(await refusal(by, await sign({ ...CLAIMS(), jti: 'after' }))).toBe('accepted');
+    expect(await refusal(by, forged[0] ?? '')).toBe('TOKEN_REJECTED signature');
   });
 });
 

@@ -34,7 +34,7 @@ function service(ownerService: readonly string[] = []) {
     },
   };
   const deps = {
-    replica: { open: async () => engine },
+    installation: { open: async () => engine },
     bounds: DEFAULT_BOUNDS,
     maxClockSkew: MAX_SKEW,
     metrics: { checked: (micros: number) => checked.push(micros), denied: () => undefined },

@@ -13,11 +13,31 @@ describe('an allowed write (P4)', () => {
     ns.advance(10 * SECOND);
     expect(ns.checkAs('a', lease, {})).toEqual({
       allowed: true,
-      results: [{ allowed: true, reason: 'ok', message: '', observedOnly: false }],
+      results: [
+        {
+          allowed: true,
+          reason: 'ok',
+          message: '',
+          observedOnly: false,
+          hold: { token: tokenOn(lease, 'doc/x'), exclusive: true, explicit: true },
+        },
+      ],
       validFor: (lease.expiresAt as number) - ns.now,
+      holder: { runId: 'a', leaseId: lease.leaseId, expiresAt: lease.expiresAt },
     });
     // A target that relies on the lease id alone need not say who presents it.
     expect(ns.check(lease, {}).allowed).toBe(true);
+  });
+
+  it('says what the guard needs of an optimistic write too, and nothing of one that is denied or only observed', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const lease = ns.hold('a', optimistic('doc/x'), leased('obs/x'));
+    const holds = (...writes: Parameters<typeof ns.check>[1][]) =>
+      ns.check(lease, writes[0] ?? {}, ...writes.slice(1)).results.map(({ hold }) => hold);
+    const patched = { resource: 'doc/x', ...patch, token: tokenOn(lease, 'doc/x') };
+    expect(holds(patched)).toEqual([{ token: tokenOn(lease, 'doc/x'), exclusive: false, explicit: false }]);
+    expect(holds({ ...patched, token: 1 }, { ...patched, resource: 'doc/y' })).toEqual([null, null]);
+    expect(holds({ resource: 'obs/x', token: 1 })).toEqual([null]);
   });
 
   it('of everything below a SUBTREE, by whole segments', () => {
@@ -53,6 +73,31 @@ describe('an allowed write (P4)', () => {
     const token = tokenOn(lease, 'image-tag/eu');
     expect(ns.check(lease, { resource: 'image-tag/eu', action: 'set', token }).allowed).toBe(true);
     expect(ns.check(lease, { resource: 'dns/eu', action: 'replace', token }).results[0]?.reason).toBe('not_covered');
+  });
+
+  it('is under an explicit lease only if the run named the resource itself, to have it alone (W4)', () => {
+    const ns = new Namespace().runs('a');
+    const explicit = (lease: Lease, resource: string, action = 'replace') =>
+      ns
+        .check(lease, { resource, action, token: lease.entries[0]?.token ?? 0, observedVersion: '41' })
+        .results.map(({ hold }) => hold?.explicit);
+    const named = ns.hold('a', leased('doc/x'), optimistic('doc/p'), leased('doc/tree/'), leased('obs/x'));
+    expect(explicit(named, 'doc/x')).toEqual([true]);
+    expect(explicit(named, 'arn:doc:x')).toEqual([true]);
+    expect(explicit(named, 'doc/tree')).toEqual([true]);
+    expect(explicit(named, 'doc/tree/leaf')).toEqual([false]);
+    expect(explicit(named, 'doc/p', 'patch')).toEqual([false]);
+    // What the lease does not hold says nothing.
+    expect(explicit(named, 'obs/y')).toEqual([undefined]);
+    ns.release(named);
+
+    const implying = ns.hold('a', leased('deployment/eu'));
+    expect(explicit(implying, 'deployment/eu')).toEqual([true]);
+    expect(explicit(implying, 'image-tag/eu', 'set')).toEqual([false]);
+    ns.release(implying);
+
+    // A wider entry beside the one that names it takes nothing away.
+    expect(explicit(ns.hold('a', leased('doc/wide/'), leased('doc/wide/x')), 'doc/wide/x')).toEqual([true]);
   });
 
   it('ends at the expiry, to the microsecond (P3)', () => {

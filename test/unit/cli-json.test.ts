@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { durationJson, momentJson, protoJson } from '../../src/cli/proto-json.js';
+import { durationJson, momentJson } from '../../src/cli/time-json.js';
+import { protoJson } from '../../src/contract/proto-json.js';
 import { GetLeaseResponse } from '../../src/gen/writ/v1/lease_service.js';
 import { LeaseState } from '../../src/gen/writ/v1/types.js';
 import { cli } from '../support/cli.js';

@@ -149,6 +149,22 @@ describe('map apply and rollback', () => {
     expect(commented.put()).toMatchObject({ expectedVersion: 4n });
   });
 
+  it('put no fragment in the place of the whole map, unless told that kinds are meant to go', async () => {
+    const whole = `${RELEASE}\n  - { pattern: "dns/{zone}/{record...}", actions: { point: { concurrency: lease } } }\n`;
+    const { client, put } = maps(whole);
+    const refused = await cli(['map', 'apply', at('one.yaml')], { client });
+    expect([refused.code, put()]).toEqual([3, undefined]);
+    expect(refused.stderr).toContain(
+      '1 kind of the map that is in force is not in this one, and it would go away: dns/{zone}/{record...}. Nothing was changed.',
+    );
+    expect(refused.stderr).toContain('--drop-kinds');
+    expect((await cli(['map', 'apply', at('one.yaml'), '--drop-kinds'], { client })).code).toBe(0);
+    expect(put()).toMatchObject({ document: RELEASE });
+    // More kinds, or other names of the captures, take nothing away.
+    const fewer = maps(RELEASE.replaceAll('{env}', '{environment}'));
+    expect((await cli(['map', 'apply', at('one.yaml')], { client: fewer.client })).code).toBe(0);
+  });
+
   it('put an older version again', async () => {
     const { client, put } = maps('old');
     expect((await cli(['map', 'rollback', '2'], { client })).code).toBe(0);

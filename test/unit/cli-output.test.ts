@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { clean, Output } from '../../src/cli/output.js';
 import { blockerText, lasting, momentText, showRefusal } from '../../src/cli/show.js';
-import { diffLines, unifiedDiff } from '../../src/cli/text-diff.js';
 import { Access, Blocker, Refusal, RefusalKind, Scope } from '../../src/gen/writ/v1/types.js';
+import { diffLines, unifiedDiff } from '../../src/services/text-diff.js';
 
 function written(say: (out: Output) => void): string {
   let text = '';
@@ -95,7 +95,7 @@ describe('words', () => {
       blockers: [blocker],
       grantable: [{ resource: 'dns/staging' }],
       retryAfter: { seconds: 90n, nanos: 0 },
-      resolution: { action: 'Wait.', who: 'release-owner', retryable: true },
+      resolution: { action: 'Wait (set wait).', who: 'release-owner', retryable: true },
     });
     const text = written((out) => showRefusal(out, refusal));
     for (const part of [
@@ -108,12 +108,13 @@ describe('words', () => {
     ]) {
       expect(text).toContain(part);
     }
-    const whole = { ...refusal, grantable: [], resolution: { action: 'Wait.', who: 'runner', retryable: true } };
+    const action = 'Wait (set wait).';
+    const whole = { ...refusal, grantable: [], resolution: { action, who: 'runner', retryable: true } };
     expect(written((out) => showRefusal(out, whole))).toContain(
       'what to do: wait for it (--wait 5m), or ask again later. If the holder is stuck, an operator decides.',
     );
     const ended = { ...whole, kind: RefusalKind.REFUSAL_KIND_ENDED };
-    expect(written((out) => showRefusal(out, ended))).toContain('what to do: Wait. (runner)');
+    expect(written((out) => showRefusal(out, ended))).toContain('what to do: Wait (--wait). (runner)');
   });
 });
 

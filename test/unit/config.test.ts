@@ -20,20 +20,28 @@ describe('readConfig', () => {
       host: '127.0.0.1',
       tls: null,
       databaseUrl: null,
+      databasesFile: null,
       databasePrepared: true,
       databaseConnections: 12,
+      redisUrl: null,
+      redisStreamLength: 100_000,
       dataDir: resolve('.writ'),
       tokensFile: null,
+      routesFile: null,
       logLevel: 'info',
       failover: 'asynchronous',
       maxClockSkewMicros: 5_000_000,
       shutdownDeadlineMs: 10_000,
       checkpointKeyFile: null,
+      checkpointEveryMs: 300_000,
       purgeAfterMicros: 86_400_000_000,
+      textRetentionMicros: 365 * 86_400_000_000,
       issuer: null,
       keyEncryptionKey: null,
       keyEncryptionKeyFile: null,
       keyRotationMicros: 30 * 86_400_000_000,
+      consoleUrl: null,
+      consoleOidc: null,
       limits: {
         maxEntries: 256,
         maxLocks: 4096,
@@ -41,6 +49,8 @@ describe('readConfig', () => {
         maxWaiters: 10_000,
         maxLeasesPerRun: 1000,
         maxLeases: 1_000_000,
+        maxOpenWritesPerRun: 256,
+        maxOpenWrites: 10_000,
         maxMessageBytes: 4_194_304,
         maxCallsPerSecond: 0,
       },
@@ -83,15 +93,22 @@ describe('readConfig', () => {
     ['WRIT_ALLOW_INSECURE', 'yes'],
     ['WRIT_DATABASE_PREPARED', 'true'],
     ['WRIT_DATABASE_CONNECTIONS', '1'],
+    ['WRIT_REDIS_STREAM_LENGTH', '10'],
     ['WRIT_LOG_LEVEL', 'loud'],
     ['WRIT_FAILOVER', 'sometimes'],
     ['WRIT_MAX_CLOCK_SKEW', '5'],
     ['WRIT_MAX_CLOCK_SKEW', '1h'],
     ['WRIT_SHUTDOWN_DEADLINE', '0s'],
+    ['WRIT_CHECKPOINT_EVERY', '2d'],
     ['WRIT_PURGE_AFTER', '1h'],
+    ['WRIT_TEXT_RETENTION', '1m'],
     ['WRIT_MAX_ENTRIES', '0'],
     ['WRIT_MAX_ENTRIES', '1e3'],
     ['WRIT_MAX_MESSAGE_BYTES', '12'],
+    ['WRIT_CONSOLE_URL', 'writ.example'],
+    ['WRIT_CONSOLE_URL', 'https://writ.example/console'],
+    ['WRIT_CONSOLE_URL', 'https://user@writ.example'],
+    ['WRIT_CONSOLE_OIDC_SCOPE', 'email'],
   ])('names %s when it is %s', (name, value) => {
     const problems = problemsOf({ [name]: value });
     expect(problems).toHaveLength(1);
@@ -106,6 +123,12 @@ describe('readConfig', () => {
   it('never repeats the database URL, which carries a password', () => {
     const problems = problemsOf({ WRIT_DATABASE_URL: 'mysql://writ:hunter2@db/writ', WRIT_TOKENS_FILE: 't' });
     expect(problems[0]).toMatch(/^WRIT_DATABASE_URL: must begin with postgres:/);
+    expect(problems.join()).not.toContain('hunter2');
+  });
+
+  it.each(['http://u:hunter2@redis', 'redis://u:hunter2@re dis'])('never repeats the Redis URL either: %s', (url) => {
+    const problems = problemsOf({ WRIT_REDIS_URL: url });
+    expect(problems[0]).toMatch(/^WRIT_REDIS_URL: must b/);
     expect(problems.join()).not.toContain('hunter2');
   });
 
@@ -129,6 +152,33 @@ describe('readConfig', () => {
     expect(problemsOf({ WRIT_TLS_CLIENT_CA_FILE: 'c' })[0]).toMatch(/^WRIT_TLS_CERT_FILE: required/);
     expect(problemsOf({ ...files, WRIT_TLS_CLIENT_CERTS: 'required' })[0]).toMatch(/^WRIT_TLS_CLIENT_CA_FILE: req/);
     expect(problemsOf({ WRIT_TLS_CLIENT_CERTS: 'yes' })[0]).toMatch(/^WRIT_TLS_CLIENT_CERTS: must be/);
+  });
+
+  it('takes a provider for the console whose answers cannot be forged on the way', () => {
+    const client = { WRIT_CONSOLE_OIDC_CLIENT_ID: 'writ-console' };
+    const config = readConfig({
+      ...client,
+      WRIT_CONSOLE_URL: 'https://writ.example/',
+      WRIT_CONSOLE_OIDC_ISSUER: 'https://id.example/realms/ops',
+      WRIT_CONSOLE_OIDC_CLIENT_SECRET_FILE: '/etc/writ/secret',
+      WRIT_CONSOLE_OIDC_SCOPE: 'openid email',
+    });
+    expect(config.consoleUrl).toBe('https://writ.example');
+    expect(config.consoleOidc).toEqual({
+      issuer: 'https://id.example/realms/ops',
+      clientId: 'writ-console',
+      clientSecretFile: '/etc/writ/secret',
+      scope: 'openid email',
+    });
+    expect(readConfig({ ...client, WRIT_CONSOLE_OIDC_ISSUER: 'http://127.0.0.1:1' }).consoleOidc?.scope).toBe('openid');
+    for (const issuer of ['http://id.example', 'https://id.example?tenant=1', 'https://u@id.example', 'id.example'])
+      expect(problemsOf({ ...client, WRIT_CONSOLE_OIDC_ISSUER: issuer })[0]).toMatch(
+        /^WRIT_CONSOLE_OIDC_ISSUER: must be/,
+      );
+    expect(problemsOf(client)[0]).toMatch(/^WRIT_CONSOLE_OIDC_ISSUER: required/);
+    expect(problemsOf({ WRIT_CONSOLE_OIDC_ISSUER: 'https://id.example' })[0]).toMatch(
+      /^WRIT_CONSOLE_OIDC_CLIENT_ID: required/,
+    );
   });
 
   it('refuses contradictions', () => {

@@ -86,43 +86,6 @@ describe('compiling a map', () => {
     });
   });
 
-  it('refuses by name what is not built yet', () => {
-    const kind = {
-      pattern: 'a',
-      validation: 'view',
-      max_view_age: SECOND,
-      require_rehearsal: true,
-      actions: { edit: { ...edit.edit, tracked: true } },
-    } as const;
-    expect(codesOf({ kinds: [kind] })).toEqual([
-      'not_built_yet kinds[0].validation',
-      'not_built_yet kinds[0].max_view_age',
-      'not_built_yet kinds[0].require_rehearsal',
-      'not_built_yet kinds[0].actions.edit.tracked',
-    ]);
-    expect(
-      codesOf({
-        profiles: { p: { validation: 'view' } },
-        kinds: [
-          { pattern: 'a', extends: 'p' },
-          { pattern: 'b', extends: 'p' },
-        ],
-      }),
-    ).toEqual(['not_built_yet profiles.p.validation']);
-    expect(
-      codesOf({
-        kinds: [
-          {
-            pattern: 'a',
-            validation: 'introspect',
-            require_rehearsal: false,
-            actions: { edit: { ...edit.edit, tracked: false } },
-          },
-        ],
-      }),
-    ).toEqual([]);
-  });
-
   it('takes kinds whose targets do not ask, and warns where no credential could be issued', () => {
     const kind = (ttl: number) => ({
       pattern: 'a',
@@ -314,6 +277,7 @@ describe('aliases', () => {
         alias: 'arn:aws:ecs:{region}:{account}:service/{name}',
         actions: ['edit'],
         validation: 'introspect',
+        maxViewAge: null,
       },
     });
     expect(resolveResource(map, 'arn:aws:ecs:eu-west-1:123456789012:cluster/web')).toEqual({

@@ -43,6 +43,7 @@ describe('one entry', () => {
         impliedBy: '',
         mode: 'enforce',
         validation: 'introspect',
+        maxViewAge: 0,
         resolver: '',
         observedVersion: null,
       },

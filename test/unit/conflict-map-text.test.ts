@@ -12,26 +12,12 @@ const told = (text: string | readonly { name: string; text: string }[]): string[
     .map((problem) => `${problem.line}:${problem.column} ${problem.code} ${problem.path}`);
 
 describe('the example of the design', () => {
-  it('is refused for each part that is not built yet, by name and place', () => {
-    const { map, problems } = checkConflictMapText(EXAMPLE, 'map.yaml');
-    expect(map).toBeUndefined();
-    const errors = problems.filter((problem) => !problem.warning);
-    expect(errors.map((problem) => [problem.code, problem.path, problem.line, problem.file])).toEqual([
-      ['not_built_yet', 'kinds[0].actions.promote.tracked', 11, 'map.yaml'],
-      ['not_built_yet', 'kinds[3].validation', 15, 'map.yaml'],
-      ['not_built_yet', 'kinds[3].max_view_age', 15, 'map.yaml'],
-      ['not_built_yet', 'kinds[3].require_rehearsal', 15, 'map.yaml'],
-    ]);
-  });
-
-  it('without them is accepted, and its assertion holds', () => {
-    const built = EXAMPLE.replace(', tracked: true', '')
-      .replace(' validation: view, max_view_age: 2s,', '')
-      .replace(' require_rehearsal: true,', '');
-    const { document, map, problems } = checkConflictMapText(built);
+  it('is accepted, and its assertion holds', () => {
+    const { document, map, problems } = checkConflictMapText(EXAMPLE);
     expect(problems.filter((problem) => !problem.warning)).toEqual([]);
     expect(problems.map((problem) => problem.code)).toContain('approval_unavailable');
     expect(map?.kinds).toHaveLength(4);
+    expect(map?.kinds[3]).toMatchObject({ validation: 'view', maxViewAge: 2_000_000 });
     expect(document?.profiles?.prod).toMatchObject({
       ttl: 60_000_000,
       max_ttl: 300_000_000,
@@ -90,7 +76,7 @@ describe('the text of a map', () => {
       'version: 1\nassertions: [ { conflict: true, a: { task: t, x: [] }, b: { entries: [ { resource: a, acess: write } ] } } ]\n',
       '2:50 invalid_value assertions[0].a.x',
     ],
-    ['version: 1\nkinds:\n  - pattern: a\n    validation: view\n', '4:17 not_built_yet kinds[0].validation'],
+    ['version: 1\nkinds:\n  - pattern: a\n    max_view_age: 1ms\n', '4:19 out_of_range kinds[0].max_view_age'],
     ['- a\n', '1:1 invalid_value '],
     ['version: !!int 1\n', '1:10 yaml '],
     ['version: 1\n---\nversion: 1\n', '2:1 yaml '],

@@ -21,8 +21,8 @@ import {
   toDuration,
   toEndReason,
   toTimestamp,
-} from '../../src/transports/grpc/convert.js';
-import { createBlockerNamer, RefusalViews, toLease, toPreviewedLease } from '../../src/transports/grpc/views.js';
+} from '../../src/transports/messages/convert.js';
+import { createBlockerNamer, RefusalViews, toLease, toPreviewedLease } from '../../src/transports/messages/views.js';
 
 function violationsOf(read: (reader: RequestReader) => unknown): readonly Violation[] {
   const reader = new RequestReader();
@@ -127,10 +127,10 @@ describe('enums', () => {
   it('name the field that is unset or unknown', () => {
     expect(
       violationsOf((reader) => {
-        reader.access(Access.ACCESS_UNSPECIFIED, '', 0);
-        reader.access(17 as Access, 'a.', 3);
-        expect(reader.scope(Scope.SCOPE_UNSPECIFIED, '', 0)).toBe('exact');
-        reader.scope(9 as Scope, '', 1);
+        reader.access(Access.ACCESS_UNSPECIFIED, 'entries', 0);
+        reader.access(17 as Access, 'a.entries', 3);
+        expect(reader.scope(Scope.SCOPE_UNSPECIFIED, 'entries', 0)).toBe('exact');
+        reader.scope(9 as Scope, 'entries', 1);
         reader.leaseStates([LeaseState.LEASE_STATE_ACTIVE, LeaseState.LEASE_STATE_UNSPECIFIED], 'states');
         reader.runState(RunState.RUN_STATE_UNSPECIFIED, 'state');
       }),
@@ -148,6 +148,7 @@ const LEASE: Lease = {
   leaseId: '0123456789abcdef0123456789abcdef',
   runId: 'run-a',
   idempotencyKey: 'k',
+  delegatedFrom: '',
   state: 'active',
   generation: 2,
   request: null,
@@ -162,9 +163,11 @@ const LEASE: Lease = {
       impliedBy: '',
       mode: 'enforce',
       validation: 'introspect',
+      maxViewAge: 0,
       resolver: '',
       observedVersion: null,
       token: 1_764_428_400_123_456,
+      suspended: false,
       observedRefusal: null,
     },
   ],
@@ -186,6 +189,7 @@ const LEASE: Lease = {
   endedAt: null,
   endRefusal: null,
   lockDelay: null,
+  takeOver: null,
 };
 
 describe('a lease', () => {
@@ -228,6 +232,7 @@ describe('a refusal', () => {
     scope: 'subtree',
     expiresAt: 61_000_001,
     lockDelayUntil: null,
+    inDoubtSince: null,
     waiting: false,
     rule: 'implies[0]',
     resolver: 'release-team',

@@ -70,6 +70,8 @@ function check(
       },
       observes: (resource) => observes(map, resource),
       ownedByCaller: () => true,
+      inDoubt: () => false,
+      frozen: () => false,
     },
     {
       presenterRunId: '',
@@ -272,6 +274,8 @@ describe('a check by credential', () => {
           pathOf: (resource) => resource,
           observes: () => false,
           ownedByCaller: () => true,
+          inDoubt: () => false,
+          frozen: () => false,
         },
         {
           presenterRunId: '',

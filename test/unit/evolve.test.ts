@@ -63,10 +63,10 @@ describe('evolve: the fold of the log', () => {
     const ns = new Namespace().runs('a', 'b');
     const holder = ns.hold('a', leased('doc/x'));
     const waiting = ns.queue('b', leased('doc/x'));
-    expect(locksIn(ns.state.queued)).toContain(`X =doc/x ${waiting.leaseId} b ${waiting.waiting?.queuedAt}`);
+    expect(locksIn(ns.state.queued)).toContain(`X doc/x ${waiting.leaseId} b ${waiting.waiting?.queuedAt}`);
     ns.release(holder);
     expect(locksIn(ns.state.queued)).toEqual([]);
-    expect(locksIn(ns.state.held)).toContain(`X =doc/x ${waiting.leaseId} b 0`);
+    expect(locksIn(ns.state.held)).toContain(`X doc/x ${waiting.leaseId} b 0`);
     expect([...ns.state.leasesOfRun.holders('b')]).toEqual([{ leaseId: waiting.leaseId, runId: 'b', order: 0 }]);
   });
 
@@ -94,7 +94,15 @@ describe('evolve: the fold of the log', () => {
     ['lease_reexpanded', { kind: 'lease_reexpanded', leaseId: 'none', generation: 2, entries: [], ruleLocks: [] }],
     [
       'run_state_changed',
-      { kind: 'run_state_changed', runId: 'none', state: 'active', reason: '', blockCause: null, endedAt: null },
+      {
+        kind: 'run_state_changed',
+        runId: 'none',
+        state: 'active',
+        reason: '',
+        blockCause: null,
+        endedAt: null,
+        endsAs: null,
+      },
     ],
   ] as const)('%s about a record that is not there fails loudly, without telling the id', (_, body) => {
     const state = emptyState('test');

@@ -155,7 +155,7 @@ describe('an early end of a lease', () => {
       end(ns, lease);
       expect(ns.last.map(({ body }) => body)).toContainEqual(expect.objectContaining({ lockDelayUntil: until }));
       expect(ns.lease(lease)).toMatchObject({ state: 'ended', lockDelay: { until, over: false } });
-      expect(locksIn(ns.state.held).map((line) => line.split(' ')[1])).toEqual(['/loc', '=loc/x']);
+      expect(locksIn(ns.state.held).map((line) => line.split(' ')[1])).toEqual(['loc/', 'loc/x']);
       ns.hold('b', leased('doc/x'));
       expect(ns.refused(ns.acquire('b', [leased('loc/x')]))).toMatchObject({
         kind: 'lock_delay',

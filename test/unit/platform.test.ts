@@ -123,9 +123,27 @@ describe('metrics', () => {
     metrics.batchAppended(3, 7, 2500);
     metrics.checked(1500);
     let rows = [
-      { namespace: 'default', liveLeases: 5, waiters: 2, oldestWaiterMicros: 3_500_000, logLag: 1, queueDepth: 9 },
+      {
+        namespace: 'default',
+        liveLeases: 5,
+        waiters: 2,
+        oldestWaiterMicros: 3_500_000,
+        logLag: 1,
+        queueDepth: 9,
+        openWrites: 3,
+        inDoubt: 2,
+        oldestInDoubtMicros: 5_000_000,
+        freezes: 4,
+        stoppingRuns: 1,
+        clockOffsetMicros: -250_000,
+      },
     ];
     metrics.gauges(() => rows);
+    metrics.published('default', 4);
+    metrics.tailer(() => [{ namespace: 'default', events: 6 }]);
+    expect((await metrics.render()).text).not.toMatch(/^writ_redis_connected /m);
+    metrics.redis(() => true);
+    metrics.listeners(() => ({ sessions: 2, sessionLeases: 7, watches: 3 }));
     const { text } = await metrics.render();
     for (const line of [
       'writ_leases_granted_total{namespace="default"} 1',
@@ -140,6 +158,18 @@ describe('metrics', () => {
       'writ_oldest_waiter_age_seconds{namespace="default"} 3.5',
       'writ_log_lag_revisions{namespace="default"} 1',
       'writ_command_queue_depth{namespace="default"} 9',
+      'writ_open_writes{namespace="default"} 3',
+      'writ_writes_in_doubt{namespace="default"} 2',
+      'writ_oldest_in_doubt_age_seconds{namespace="default"} 5',
+      'writ_tailer_published_total{namespace="default"} 4',
+      'writ_tailer_lag_events{namespace="default"} 6',
+      'writ_redis_connected 1',
+      'writ_sessions 2',
+      'writ_session_leases 7',
+      'writ_fence_watches 3',
+      'writ_freezes{namespace="default"} 4',
+      'writ_runs_stopping{namespace="default"} 1',
+      'writ_database_clock_offset_seconds{namespace="default"} -0.25',
       'writ_ready 0',
     ]) {
       expect(text.split('\n')).toContain(line);

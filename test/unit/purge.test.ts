@@ -22,6 +22,8 @@ describe('the purge of what is over', () => {
           left.set(namespace, (left.get(namespace) ?? 0) - purged);
           return purged;
         },
+        eraseTextsBefore: async () => 0,
+        readCut: async () => null,
       },
     };
     class Loaded extends Replica {

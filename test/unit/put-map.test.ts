@@ -404,7 +404,7 @@ describe('what is only observed (C14)', () => {
     ns.putMap(observed);
     const added = ns.lease(lease).entries.find((entry) => entry.resource === 'obs/x');
     expect(added).toMatchObject({ mode: 'observe', observedRefusal: 'held' });
-    expect(locksIn(ns.state.held).some((line) => line.includes('=obs/x') && line.includes(lease.leaseId))).toBe(false);
+    expect(locksIn(ns.state.held).some((line) => line.includes(' obs/x ') && line.includes(lease.leaseId))).toBe(false);
   });
 });
 

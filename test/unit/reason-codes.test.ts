@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { ROLES } from '../../src/auth/principal.js';
 import { rolesFor } from '../../src/auth/roles.js';
+import { found as foundCodes, reasonCodes } from '../../src/console/pure/reason-codes.js';
 
 /**
  * docs/reason-codes.md and docs/conflict-map.md name every code there is, and no other; so do the tables of methods,
@@ -41,7 +42,7 @@ const GUIDE = 'docs/reason-codes.md';
 /** Values of every enum of the contract without their prefix; the one that stands for "unset" is left out. */
 function protoEnums(): Map<string, string[]> {
   const enums = new Map<string, string[]>();
-  for (const file of filesBelow('proto', '.proto')) {
+  for (const file of filesBelow('proto/writ', '.proto')) {
     for (const [, name = '', body = ''] of read(file).matchAll(/\benum (\w+) \{([^}]*)\}/g)) {
       const prefix = name.replace(/(?<=[a-z])(?=[A-Z])/g, '_').toUpperCase();
       const values = [...body.matchAll(/^\s*([A-Z0-9_]+) = \d+;/gm)].map(([, value = '']) => value);
@@ -92,11 +93,16 @@ const ENUM_SECTIONS: Readonly<Record<string, string>> = {
   RunState: 'Run states',
   LeaseState: 'Lease states',
   ReleaseOutcome: 'Release outcomes',
+  ReportOutcome: 'Report outcomes',
+  FreezeOutcome: 'Freeze outcomes',
+  ThawOutcome: 'Thaw outcomes',
   SigningKeyState: 'Signing key states',
+  RehearsalOutcome: 'Rehearsal outcomes',
+  LeaseNoticeKind: 'Lease notices',
 };
 
 /** What a request says, rather than why something is so. */
-const NO_REASONS = ['Access', 'Scope', 'OnLiveConflict', 'Validation'];
+const NO_REASONS = ['Access', 'Scope', 'OnLiveConflict', 'Validation', 'WriteResult', 'SettledOutcome'];
 
 describe('the guide to reason codes', () => {
   it('has a section for every enum of the contract that tells a reason', () => {
@@ -125,16 +131,24 @@ describe('the guide to reason codes', () => {
   });
 
   it('explains every reason of the HTTP port', () => {
-    const own = found(/problem\(\s*c,\s*\d+,\s*'([A-Z_]+)'/g, ['src/transports/http/server.ts']);
+    const own = new Set(found(/problem\(\s*c,\s*\d+,\s*'([A-Z_]+)'/g, filesBelow('src/transports/http', '.ts')));
     expect(sorted(documented(GUIDE, 'HTTP reasons').keys())).toEqual(sorted(own));
+  });
+
+  it('explains what the console says by itself', () => {
+    const files = ['.ts', '.tsx'].flatMap((ending) => filesBelow('src/console', ending));
+    const own = found(/new Problem\(\s*[\w.]+,\s*'([A-Z_]+)'/g, files);
+    expect(sorted(documented(GUIDE, 'Reasons of the console').keys())).toEqual(sorted(own));
   });
 
   it('explains what the guard, the clients, the verifier and the migrations say', () => {
     const guardSql = found(/(?:THEN|reason :=) '([a-z_]+)'/g, ['src/clients/target/postgres-guard-sql.ts']);
-    const guard = [...union('src/clients/target/postgres-guard.ts', 'GuardReason'), ...guardSql];
+    const guardLua = found(/return '([a-z_]+)'/g, ['src/clients/target/redis-guard-script.ts']);
+    const guard = [...union('src/clients/target/guard.ts', 'GuardReason'), ...guardSql, ...guardLua];
     expect(sorted(documented(GUIDE, 'Guard reasons').keys())).toEqual(sorted(guard));
     const clients = [
       ...found(/\? '(\w+)' : '(check_failed)'/g, ['src/clients/target/check.ts']),
+      ...union('src/clients/target/fence-table.ts', 'NotByView'),
       ...found(/readonly reason: '(\w+)' \| '(\w+)' \| '(\w+)'/g, ['src/clients/runner/errors.ts']),
     ];
     expect(sorted(documented(GUIDE, 'Reasons of the TypeScript clients').keys())).toEqual(sorted(clients));
@@ -151,6 +165,30 @@ describe('the guide to reason codes', () => {
       .filter(([, , cells = '']) => cells.split(' | ').some((cell) => cell.trim() === ''))
       .map(([, code]) => code);
     expect(empty).toEqual([]);
+  });
+});
+
+describe('the runbook in the console', () => {
+  const codes = reasonCodes(read(GUIDE));
+
+  it('has every code that the guide has, with what happened and what to do', () => {
+    const rows = [...read(GUIDE).matchAll(/^\| `([^`]+)` \|/gm)].map(([, code = '']) => code);
+    expect(codes.map(({ code }) => code)).toEqual(rows);
+    for (const { code, chapter, cells } of codes) {
+      const said = new Map(cells);
+      expect(said.get('Meaning'), `${chapter}: ${code}`).toMatch(/\w/);
+      expect(said.get('What to do'), `${chapter}: ${code}`).toMatch(/\w/);
+    }
+  });
+
+  it('finds each by the address that links to it, and nothing else', () => {
+    // As codes are written in answers, in events and in metrics.
+    for (const { code } of codes) {
+      for (const written of [code, code.toLowerCase(), code.toUpperCase()]) {
+        const shown = foundCodes(codes, written);
+        expect(new Set(shown.map(({ code: one }) => one.toUpperCase()))).toEqual(new Set([code.toUpperCase()]));
+      }
+    }
   });
 });
 

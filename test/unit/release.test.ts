@@ -12,12 +12,18 @@ describe('release is idempotent and typed (P3, F7)', () => {
     const lease = ns.hold('a', leased('doc/x'));
     ns.advance(SECOND);
     const first = ns.release(lease);
-    expect(first).toEqual({ outcome: 'released', endReason: 'released', effectiveAt: ns.now });
+    expect(first).toEqual({
+      outcome: 'released',
+      endReason: 'released',
+      effectiveAt: ns.now,
+      openWrites: [],
+    });
     ns.advance(SECOND);
     expect(ns.release(lease)).toEqual({
       outcome: 'already_ended',
       endReason: 'released',
       effectiveAt: first.effectiveAt,
+      openWrites: [],
     });
     expect(ns.last).toEqual([]);
     expect(ns.check(lease, {}).results[0]?.reason).toBe('released');
@@ -103,7 +109,12 @@ describe('release by the key of its acquire', () => {
   it('leaves a tombstone for one still in flight, once (P6)', () => {
     const ns = new Namespace().runs('a');
     const first = ns.releaseKey('a', 'k');
-    expect(first).toEqual({ outcome: 'nothing_held', endReason: null, effectiveAt: ns.now });
+    expect(first).toEqual({
+      outcome: 'nothing_held',
+      endReason: null,
+      effectiveAt: ns.now,
+      openWrites: [],
+    });
     expect(ns.decision.newKeys).toEqual([{ scope: 'run:a', key: 'k' }]);
     ns.advance(SECOND);
     expect(ns.releaseKey('a', 'k')).toEqual(first);
@@ -124,7 +135,7 @@ describe('revoke ends anybody’s lease or request, with a reason (P3)', () => {
     const lease = ns.hold('a', leased('doc/x'));
     ns.advance(SECOND);
     const first = ns.revoke(lease, 'incident 4711');
-    expect(first).toEqual({ effectiveAt: ns.now, endReason: 'revoked' });
+    expect(first).toEqual({ effectiveAt: ns.now, endReason: 'revoked', openWrites: [] });
     expect(ns.last[0]?.body).toMatchObject({ kind: 'lease_ended', endReason: 'revoked', reason: 'incident 4711' });
     ns.advance(SECOND);
     expect(ns.revoke(lease)).toEqual(first);

@@ -45,18 +45,28 @@ describe('a renewal', () => {
     const mine = [ns.hold('a', leased('paced/1')), ns.hold('a', leased('paced/2'))];
     const ended = ns.hold('a', leased('paced/3'));
     const foreign = ns.hold('b', leased('paced/4'));
+    const late = ns.hold('a', leased('paced/5'));
     ns.release(ended);
-    ns.advance(SECOND);
-    const ids = [...mine, ended, foreign].map((lease) => lease.leaseId);
+    ns.renew(mine[0] as Lease, { ttl: 40 * SECOND });
+    ns.renew(mine[1] as Lease, { ttl: 40 * SECOND });
+    ns.now = (late.expiresAt as number) - 1;
+    const ids = [...mine, ended, foreign, late].map((lease) => lease.leaseId);
     const results = ns.decide((decision) =>
       decideRenew(decision, {
         principal: 'principal-of-a',
         runId: 'a',
         renewals: ids.map((leaseId) => ({ leaseId, ttl: null, progressMarker: null })),
+        requestIds: ['req-7'],
       }),
     );
-    expect(results.map((result) => result.refusal?.kind ?? 'ok')).toEqual(['ok', 'ok', 'ended', 'ended']);
-    expect(ns.kinds).toEqual(['leases_renewed']);
+    expect(results.map((result) => result.refusal?.kind ?? 'ok')).toEqual(['ok', 'ok', 'ended', 'ended', 'too_late']);
+    expect(ns.kinds).toEqual(['leases_renewed', 'renewals_refused']);
+    // A1: what was refused is in the log too, found by the request.
+    expect(ns.last.at(-1)).toMatchObject({
+      runId: 'a',
+      requestIds: ['req-7'],
+      body: { refusals: [{ leaseId: late.leaseId, refusal: 'too_late' }] },
+    });
     expect(ns.lease(foreign).expiresAt).toBe(foreign.expiresAt);
   });
 
@@ -76,8 +86,9 @@ describe('a renewal comes too late (P5, F12)', () => {
     ns.now = (lease.expiresAt as number) - RENEW_BEFORE + 1;
     expect(ns.renew(lease).refusal?.kind).toBe('too_late');
     expect(ns.lease(lease).expiresAt).toBe(lease.expiresAt);
-    ns.now -= 1;
-    expect(ns.renew(lease).refusal).toBeNull();
+    const { ns: earlier, lease: same } = paced();
+    earlier.now = (same.expiresAt as number) - RENEW_BEFORE;
+    expect(earlier.renew(same).refusal).toBeNull();
     expect(RENEW_BEFORE).toBe(500 * MILLISECOND);
   });
 
@@ -88,8 +99,22 @@ describe('a renewal comes too late (P5, F12)', () => {
     expect(refusal?.kind).toBe('ended');
     expect(refusal?.message).toContain('expired');
     expect(ns.lease(lease)).toMatchObject({ state: 'ended', endReason: 'expired' });
+    expect(ns.kinds).toEqual(['renewals_refused', 'lease_ended']);
     expect(ns.renew(lease, { marker: 'new' }).refusal?.kind).toBe('ended');
-    expect(ns.last).toEqual([]);
+  });
+
+  it('and whoever goes on renewing what is dead, or never was, fills no log', () => {
+    const { ns, lease } = paced();
+    ns.loaded = { ...ns.loaded, leases: new Map([['nothing', null]]) };
+    ns.now = lease.expiresAt as number;
+    ns.renew(lease);
+    const { revision } = ns.state;
+    for (let call = 0; call < 3; call += 1) {
+      ns.advance(SECOND);
+      expect(ns.renew(lease).refusal?.kind).toBe('ended');
+      expect(ns.renew('nothing', { runId: 'a' }).refusal?.kind).toBe('ended');
+    }
+    expect(ns.state.revision).toBe(revision);
   });
 
   it('of an ended lease is refused with how it ended', () => {

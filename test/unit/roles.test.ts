@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type Principal, ROLES, type Role } from '../../src/auth/principal.js';
 import { authorize, type Method, rolesFor, seesOtherRuns } from '../../src/auth/roles.js';
 import { Fault } from '../../src/domain/fault.js';
+import * as extAuthz from '../../src/gen/envoy/service/auth/v3/external_auth.js';
 import * as audit from '../../src/gen/writ/v1/audit_service.js';
 import * as conflictMap from '../../src/gen/writ/v1/conflict_map_service.js';
 import * as credential from '../../src/gen/writ/v1/credential_service.js';
@@ -10,13 +11,13 @@ import * as lease from '../../src/gen/writ/v1/lease_service.js';
 import * as namespace from '../../src/gen/writ/v1/namespace_service.js';
 import * as run from '../../src/gen/writ/v1/run_service.js';
 
-const GENERATED = [audit, conflictMap, credential, fence, lease, namespace, run];
+const GENERATED = [extAuthz, audit, conflictMap, credential, fence, lease, namespace, run];
 
 /** Every RPC of the contract, as `Service/Method`. */
 const METHODS = GENERATED.flatMap((module) => Object.entries(module))
-  .filter(([name]) => /ServiceService$/.test(name))
+  .filter(([name]) => /(Service|^Authorization)Service$/.test(name))
   .flatMap(([, definition]) => Object.values(definition as unknown as Record<string, { path: string }>))
-  .map(({ path }) => path.replace('/writ.v1.', ''));
+  .map(({ path }) => path.slice(path.lastIndexOf('.') + 1));
 
 function principal(...roles: Role[]): Principal {
   return { name: 'somebody', roles: new Set(roles) };

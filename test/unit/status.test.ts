@@ -140,6 +140,60 @@ describe('the rate limiter', () => {
     }
   });
 
+  it('remembers who called lately, and forgets nobody who has used up their share', () => {
+    let now = 0;
+    const limiter = createRateLimiter(2, () => now);
+    for (let i = 0; i < 5_000; i += 1) limiter.take(`ci:${i}`);
+    expect(limiter.size).toBe(5_000);
+    const refused = () => {
+      try {
+        limiter.take('busy');
+        return false;
+      } catch {
+        return true;
+      }
+    };
+    let passed = 0;
+    for (let i = 0; i < 100; i += 1) {
+      if (!refused()) passed += 1;
+      now += 100_000;
+    }
+    // Two at once and two in each of ten seconds: calling on and on is no way to be forgotten.
+    expect(passed).toBeLessThanOrEqual(2 + 20);
+    expect(limiter.size).toBe(1);
+  });
+
+  it('counts calls that came in one; more than a second’s worth pass from a full share, and are owed', () => {
+    let now = 0;
+    const limiter = createRateLimiter(10, () => now);
+    const passes = (calls: number, who = 'a'): boolean => {
+      try {
+        limiter.take(who);
+        limiter.takeMore(who, calls - 1);
+        return true;
+      } catch (error) {
+        expect(error).toMatchObject({ reason: 'RATE_LIMITED' });
+        return false;
+      }
+    };
+    expect([passes(4), passes(4), passes(4)]).toEqual([true, true, false]);
+    // The call itself is taken all the same, as for any that is refused for what it holds.
+    expect([passes(1), passes(1)]).toEqual([true, false]);
+    expect(passes(30, 'b')).toBe(true);
+    now += 2e6;
+    expect(passes(1, 'b')).toBe(false);
+    now += 100_000;
+    expect(passes(1, 'b')).toBe(true);
+    // Whoever owes is not forgotten, whoever owes nothing any more is.
+    now += 3600e6;
+    expect(passes(30, 'c')).toBe(true);
+    expect(limiter.size).toBe(1);
+    now += 1.5e6;
+    passes(1, 'd');
+    expect(limiter.size).toBe(2);
+    expect(passes(1, 'c')).toBe(false);
+  });
+
   it('is off at 0', () => {
     const limiter = createRateLimiter(0);
     for (let i = 0; i < 10_000; i += 1) limiter.take('a');

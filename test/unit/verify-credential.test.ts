@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { inspect } from 'node:util';
 import { generateProof } from 'dpop';
 import { type CryptoKey, calculateJwkThumbprint, exportJWK, generateKeyPair, type JSONWebKeySet, SignJWT } from 'jose';
 import { afterEach, beforeAll, describe, expect, it } from 'vitest';
@@ -173,6 +174,12 @@ describe('algorithms, keys and headers (F18)', () => {
     },
   );
 
+  it('refuses what a decoder of base64 would pass over', async () => {
+    const token = await sign();
+    for (const bent of [` ${token}`, `${token}\n`, `${token}=`, token.replace('.', ' .')])
+      expect(await reasonOf(bent)).toBe('malformed');
+  });
+
   it('refuses what is too long before it decodes it', async () => {
     expect(await reasonOf('x'.repeat(16_385))).toBe('oversize');
   });
@@ -267,6 +274,72 @@ describe('binding', () => {
     expect(await reason({ dpop: { proof: 'x.y.z', method: 'PUT', url } })).toBe('proof_invalid');
   });
 
+  it('takes no proof that is old, from the future, of another form, or signed by something else (F18)', async () => {
+    const { holder, token } = await bound();
+    const target = verifier({ dpop: {} });
+    const jwk = await exportJWK(holder.publicKey);
+    const ath = createHash('sha256').update(token).digest('base64url');
+    let serial = 0;
+    const make = (
+      change: Record<string, unknown> = {},
+      header: Record<string, unknown> = {},
+      key = holder.privateKey,
+    ) =>
+      new SignJWT({ jti: `proof-${++serial}`, htm: 'PUT', htu: url, iat: now(), ath, ...change })
+        .setProtectedHeader({ alg: 'ES256', typ: 'dpop+jwt', jwk, ...header })
+        .sign(key);
+    const reason = async (proof: string) =>
+      target.verifyCredential(token, { dpop: { proof, method: 'PUT', url } }).then(
+        () => 'accepted',
+        (error: CredentialRefused) => error.reason,
+      );
+    expect(await reason(await make())).toBe('accepted');
+    for (const change of [
+      ...[{ iat: now() - 70 }, { iat: now() + 10 }, { iat: undefined }, { iat: String(now()) }, { iat: [now()] }],
+      ...[{ jti: undefined }, { jti: ['x'] }, { jti: 7 }, { htm: 'put' }, { htm: ['PUT'] }, { htm: undefined }],
+      ...[{ htu: undefined }, { htu: [url] }, { htu: 'https://evil.example/' }, { ath: undefined }, { ath: [ath] }],
+    ])
+      expect(await reason(await make(change)), JSON.stringify(change)).toBe('proof_invalid');
+    const { d } = await exportJWK(holder.privateKey);
+    for (const header of [
+      { typ: 'JWT' },
+      { typ: undefined },
+      { jwk: undefined },
+      { jwk: [jwk] },
+      { jwk: { ...jwk, d } },
+    ])
+      expect(await reason(await make({}, header)), JSON.stringify(header)).toBe('proof_invalid');
+    expect(await reason(await make({}, {}, other))).toBe('proof_invalid');
+    const [, payload] = (await make()).split('.');
+    for (const header of [{ alg: 'none' }, { alg: 'HS256' }, { alg: 'ES384' }, { crit: ['exp'] }])
+      expect(await reason(`${encode({ alg: 'ES256', typ: 'dpop+jwt', jwk, ...header })}.${payload}.AAAA`)).toBe(
+        'proof_invalid',
+      );
+    for (const proof of ['', 'x', 'a.b.c', `${payload}\n`, 'x'.repeat(9_000)])
+      expect(await reason(proof)).toBe('proof_invalid');
+  });
+
+  it('keeps what was presented out of its errors and their causes', async () => {
+    const { holder, token } = await bound();
+    const target = verifier({ dpop: {} });
+    const proof = await generateProof(holder, url, 'POST', undefined, token);
+    const expired = await sign({ ...claims(), iat: now() - 56, exp: now() - 6 });
+    for (const [credential, presented] of [
+      [token, { dpop: { proof, method: 'PUT', url } }],
+      [token, { dpop: { proof, method: 'PUT', url: 'no url' } }],
+      [token, { dpop: { proof: `${proof}\n`, method: 'PUT', url } }],
+      [expired, {}],
+      [await sign({ ...claims(), aud: 'svc:other' }), {}],
+      [await sign(claims(), {}, other), {}],
+    ] as const) {
+      const error = await target.verifyCredential(credential, presented).catch((refused: unknown) => refused);
+      expect(error).toBeInstanceOf(CredentialRefused);
+      const shown = inspect(error, { depth: null });
+      for (const secret of [credential, proof]) expect(shown).not.toContain(secret.split('.')[2]);
+      expect(shown).not.toContain('c'.repeat(32));
+    }
+  });
+
   it('asks for a nonce of its own where one is demanded', async () => {
     const { holder, token } = await bound();
     const target = verifier({ dpop: { requireNonce: true } });
@@ -324,6 +397,21 @@ describe('keys from a server', () => {
     );
     expect(new Set(made)).toEqual(new Set(['unknown_key']));
     expect(fetched()).toBe(1);
+  });
+
+  it('of a server that fails are asked for once, and not for each credential that comes meanwhile (F20)', async () => {
+    let fetched = 0;
+    const listener = createServer((_, response) => {
+      fetched += 1;
+      response.writeHead(503).end();
+    });
+    await new Promise<void>((resolve) => listener.listen(0, '127.0.0.1', resolve));
+    close = () => listener.close();
+    const url = new URL(`http://127.0.0.1:${(listener.address() as AddressInfo).port}/jwks.json`);
+    const target = verifier({ keys: url });
+    for (let i = 0; i < 20; i += 1)
+      await expect(target.verifyCredential(await sign())).rejects.toMatchObject({ reason: 'keys_unavailable' });
+    expect(fetched).toBe(1);
   });
 
   it('that cannot be had are no reason to believe anything', async () => {

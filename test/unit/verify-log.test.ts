@@ -2,6 +2,7 @@ import { Buffer } from 'node:buffer';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { textDigest } from '../../src/engine/event-texts.js';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import type { Checkpoint } from '../../src/services/api.js';
 import { checkpointStatement, formatEvent, formatHeader } from '../../src/services/log-export.js';
@@ -29,6 +30,7 @@ function chain(contents: readonly Partial<EventRecord>[]): EventRecord[] {
       resources: ['release/prod-eu'],
       requestIds: [],
       body: '{}',
+      texts: [],
       ...content,
       prevHash: events.at(-1)?.hash ?? GENESIS_HASH,
     };
@@ -52,8 +54,16 @@ function checkpointOf(events: readonly EventRecord[], key = keys): Checkpoint {
 }
 
 /** A file of these lines over that log's checkpoint. */
-function file(events: readonly EventRecord[], checkpoint: Checkpoint, afterRevision = 0): Buffer {
-  const lines = [formatHeader({ namespace: 'default', afterRevision, checkpoint }), ...events.map(formatEvent)];
+function file(
+  events: readonly EventRecord[],
+  checkpoint: Checkpoint,
+  afterRevision = 0,
+  afterHash: string | null = null,
+): Buffer {
+  const lines = [
+    formatHeader({ namespace: 'default', afterRevision, afterHash, checkpoint }),
+    ...events.map(formatEvent),
+  ];
   return Buffer.from(`${lines.join('\n')}\n`);
 }
 
@@ -234,6 +244,26 @@ describe('verifyLog', () => {
       }),
       RUNS,
     );
+  });
+
+  it('finds a free text, a salt or a digest that was changed, and takes texts that are gone for erased (A3)', async () => {
+    const salt = '5a'.repeat(16);
+    const digest = textDigest(salt, 'Ada asked');
+    const texts = [{ digest, salt, text: 'Ada asked' }];
+    const events = chain([{}, { body: `{"reason":{"sha256":"${digest}"}}`, bodyVersion: 2, texts }, {}]);
+    const with_ = (changed: EventRecord['texts']) =>
+      verify(file(events.with(1, { ...must(events[1]), texts: changed }), checkpointOf(events)));
+    expect((await with_(texts)).ok).toBe(true);
+    expect((await with_([])).ok).toBe(true);
+    for (const changed of [
+      [{ digest, salt, text: 'Eve asked' }],
+      [{ digest, salt: '5b'.repeat(16), text: 'Ada asked' }],
+      // True in itself, but not a text of this event.
+      [{ digest: textDigest(salt, 'Eve asked'), salt, text: 'Eve asked' }],
+      [...texts, { digest: textDigest(salt, 'more'), salt, text: 'more' }],
+    ]) {
+      expect((await with_(changed)).problem).toMatchObject({ fault: 'changed', revision: 2, line: 3 });
+    }
   });
 
   it('finds a file cut off at any byte', async () => {

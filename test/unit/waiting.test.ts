@@ -377,6 +377,7 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
     expect(ns.lease(other).state).toBe('waiting');
     const told = ns.refused(ns.acquire('a', [leased('doc/y')], { wait: LONG, key: 'k' }));
     expect(told).toMatchObject({ kind: 'deadlock', message: expect.stringContaining('closed a cycle') });
+    expect(told.cycle).toEqual(['a', 'b', 'a']);
   });
 
   it('random requests of a few runs never leave a cycle, and what is refused was one (oracle)', () => {

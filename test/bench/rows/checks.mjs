@@ -1,8 +1,9 @@
-import { atLeast, repeated } from '../bench.mjs';
-import { peerOf } from '../peers.mjs';
+import { beside, peerRows, repeated } from '../bench.mjs';
 
 /** @import { Bench } from '../bench.mjs' */
 /** @import { Row } from '../report.mjs' */
+/** @import { Coordinator } from '../coordinator.mjs' */
+/** @import { Held } from '../client.mjs' */
 
 const RESOURCES = 8;
 const TTL_SECONDS = 3_600;
@@ -17,38 +18,37 @@ export async function checks(bench) {
     [64, 1],
     [256, 1],
     [64, 8],
-  ])) {
-    bench.progress(`checks of ${writes}, ${inFlight} in flight`);
-    const measured = await repeated(bench, coordinator, inFlight, checker(coordinator, held, writes));
-    rows.push(rowOf(bench, inFlight, writes, measured));
-  }
+  ]))
+    rows.push(...(await unary(bench, coordinator, held, inFlight, writes)));
   await bench.launcher.takeBack(coordinator);
   return rows;
 }
 
-/** @param {import('../coordinator.mjs').Coordinator} coordinator @param {number} leases */
-async function hold({ clients }, leases) {
+/**
+ * Leases to check.
+ * @param {import('../coordinator.mjs').Coordinator} coordinator @param {number} leases @param {string} kind @param {string} under
+ */
+export async function hold({ clients }, leases, kind = 'item', under = 'checks') {
   const runId = await clients.newRun();
   const acquire = (/** @type {unknown} */ _, /** @type {number} */ lease) => {
-    const paths = Array.from({ length: RESOURCES }, (_, r) => `item/checks/${lease}/${r}`);
+    const paths = Array.from({ length: RESOURCES }, (_, r) => `${kind}/${under}/${lease}/${r}`);
     return clients.acquire(clients.writeSet(runId, paths, TTL_SECONDS));
   };
   return Promise.all(Array.from({ length: leases }, acquire));
 }
 
 /**
- * @param {import('../coordinator.mjs').Coordinator} coordinator
- * @param {import('../client.mjs').Held[]} held @param {number} writes
+ * @param {Bench} bench @param {Coordinator} coordinator @param {Held[]} held
+ * @param {number} inFlight @param {number} writes @returns {Promise<Row[]>}
  */
-function checker({ clients }, held, writes) {
-  const requests = held.map((lease) => clients.checkOf(lease, writes));
-  let next = 0;
-  return () => clients.check(requests[next++ % requests.length]);
-}
-
-/** @param {Bench} bench @param {number} inFlight @param {number} writes @param {import('./cycles.mjs').Measured} measured @returns {Row} */
-function rowOf(bench, inFlight, writes, measured) {
+async function unary(bench, coordinator, held, inFlight, writes) {
   const name = `checks, unary, ${inFlight} in flight${writes > 1 ? `, ${writes} writes each` : ''}`;
+  bench.progress(name);
+  const requests = held.map((lease) => coordinator.clients.checkOf(lease, writes));
+  let next = 0;
+  const operation = () => coordinator.clients.check(requests[next++ % requests.length]);
+  const compared = writes === 1 ? { work: /** @type {const} */ ('read') } : undefined;
+  const measured = await repeated(bench, coordinator, inFlight, operation, compared);
   const row = {
     name,
     value: measured.perSecond,
@@ -59,8 +59,7 @@ function rowOf(bench, inFlight, writes, measured) {
     ceiling: measured.perSecond / measured.echoPerSecond,
     cpu: measured.cpu,
   };
-  if (inFlight !== 64 || writes > 1) return row;
-  const peer = peerOf(bench.peers, 'etcd', name);
-  const ratio = peer === null ? null : measured.perSecond / peer.value;
-  return { ...row, peer, ratio, target: '1 × etcd get at least', reached: atLeast(ratio, 1) };
+  const wanted = { by: /** @type {const} */ ('perSecond'), least: 1, target: '1 × etcd get at least' };
+  const judged = inFlight === 64 && writes === 1 ? { ...row, ...beside(measured, 'etcd', wanted) } : row;
+  return [judged, ...peerRows(bench, measured, 'read', inFlight)];
 }

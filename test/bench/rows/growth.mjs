@@ -68,8 +68,10 @@ function rowsOf(sizes, samples) {
   const summaries = samples.map(summarise);
   /** @type {Row[]} */
   const rows = sizes.map((size, index) => {
-    const { p50 = Number.NaN, p99 = Number.NaN, p50Spread } = summaries[index] ?? {};
-    return { name: `acquire beside ${words(size)} leases, p50`, value: p50, unit: 'ms', p99, ...spreadOf(p50Spread) };
+    const { p50 = Number.NaN, p99 = Number.NaN, perSecond = Number.NaN, p50Spread } = summaries[index] ?? {};
+    const point = /** @type {const} */ ({ chart: 'live leases', series: 'writ, unary', x: size, perSecond, p99 });
+    const name = `acquire beside ${words(size)} leases, p50`;
+    return { name, value: p50, unit: 'ms', p99, ...spreadOf(p50Spread), point };
   });
   const between = `${words(sizes.at(-1) ?? 0)} over ${words(sizes[0] ?? 0)} leases`;
   const ratios = ratiosOf(samples, (turn) => turn.p50);

@@ -1,0 +1,142 @@
+import { afterAll, beforeAll, expect, it } from 'vitest';
+import { inBrowser } from '../support/browser.js';
+import { goTo, signedIn } from '../support/console-page.js';
+import { openWorld, type World, write } from '../support/console-world.js';
+import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+
+/** What happens is seen as it happens, and ended in two clicks (R4, R5). */
+
+inBrowser('the console while agents work', (browser) => {
+  let coordinator: CoordinatorProcess;
+  let world: World;
+
+  beforeAll(async () => {
+    coordinator = await startCoordinatorProcess();
+    world = await openWorld(coordinator);
+  });
+
+  afterAll(async () => {
+    world.close();
+    await coordinator.stop();
+  });
+
+  it('shows a waiter that is granted, without anybody loading anything anew', async () => {
+    const holder = await world.run('Holds the release');
+    const waiter = await world.run('Wants the release');
+    const held = await world.acquire(holder, [write('release/granted', 'promote')]);
+    const waiting = world.queue(waiter, [write('release/granted', 'promote')], { purpose: 'My turn' });
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, '/live?view=waiting');
+    await page.getByText('1 request behind it').first().waitFor();
+    await page.getByText('My turn').first().waitFor();
+    await world.api.post('runner', `/v1/leases/${held.lease?.leaseId}/release`, { runId: holder });
+    expect((await waiting).lease?.leaseId).toBeDefined();
+    await page.getByText('Nobody waits for anybody.').first().waitFor();
+    await page.getByRole('radio', { name: 'By resource' }).click();
+    await page
+      .getByRole('row')
+      .filter({ hasText: waiter.slice(0, 8) })
+      .getByText('active')
+      .waitFor();
+    expect(
+      await page
+        .getByRole('row')
+        .filter({ hasText: holder.slice(0, 8) })
+        .count(),
+    ).toBe(0);
+  });
+
+  it('stands still while it is paused, and goes on with what is', async () => {
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, '/live?resource=release/paused');
+    await page.getByText('No lease fits the filters.').first().waitFor();
+    await page.getByRole('button', { name: 'Pause' }).click();
+    await page.getByText('Paused').first().waitFor();
+    const beside = await browser.openBeside(page, page.url());
+    await beside.getByText('No lease fits the filters.').first().waitFor();
+    await world.acquire(await world.run('Unseen'), [write('release/paused', 'promote')]);
+    // A page beside it, that is not paused, has shown it by now.
+    await beside.getByRole('link', { name: 'release/paused' }).first().waitFor();
+    expect(await page.getByText('No lease fits the filters.').count()).toBe(1);
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('link', { name: 'release/paused' }).first().waitFor();
+  });
+
+  it('lets an operator stop a run while its agent writes: told before, and after', async () => {
+    const run = await world.run('Writes and writes');
+    const lease = await world.acquire(run, [write('release/stopped', 'promote')]);
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, `/runs/${run}`);
+    await page.getByText('It may write now.').first().waitFor();
+    expect(await world.admit(run, lease, 'promote', 'stop-1')).toBe(true);
+    await page.getByRole('row').filter({ hasText: 'release/stopped' }).first().waitFor();
+    await page.getByRole('button', { name: 'Stop this run…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Stop this run' });
+    await dialog.getByText('1 live lease ends').first().waitFor();
+    await dialog.getByText('1 write was let in with an unknown outcome').first().waitFor();
+    await dialog.getByLabel('Why').fill('It writes too much');
+    await dialog.getByRole('button', { name: 'Stop the run' }).click();
+    await dialog.getByText('In force everywhere since').first().waitFor();
+    await dialog.getByText('Still open:').first().waitFor();
+    expect(await world.admit(run, lease, 'promote', 'stop-2')).toBe(false);
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await page.getByText('It may not write.').first().waitFor();
+    await page.getByText('It comes to stopped once every outcome is known.').first().waitFor();
+    // The agent's target finds out what became of the write: the run comes to rest, and that is seen.
+    await world.report(lease, 'promote', 'stop-1', 'v2');
+    await page.getByText('The outcome of every write that was let in is known.').first().waitFor();
+    await page.getByText('It writes too much').first().waitFor();
+    await page.getByText('denied').first().waitFor();
+  });
+
+  it('shows first what is stuck: a write in doubt, until somebody settles it', async () => {
+    const run = await world.run('Ends in the middle');
+    const lease = await world.acquire(run, [write('release/doubtful', 'promote')]);
+    const page = await signedIn(browser, coordinator, 'operator');
+    await world.admit(run, lease, 'promote', 'doubt-1');
+    await world.api.post('operator', `/v1/leases/${lease.lease?.leaseId}/revoke`, { reason: 'a test' });
+    const row = page.getByRole('row').filter({ hasText: 'release/doubtful' });
+    await row.getByRole('button', { name: 'Settle…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Settle a write in doubt' });
+    await dialog.getByLabel('What became of it?').selectOption({ label: 'It happened' });
+    await dialog.getByLabel('Version now').fill('v3');
+    await dialog.getByLabel('Why').fill('The target has it');
+    await dialog.getByRole('button', { name: 'Settle it' }).click();
+    await dialog.getByText('It is settled').first().waitFor();
+    await dialog.getByRole('button', { name: 'Close' }).last().click();
+    await row.waitFor({ state: 'detached' });
+  });
+
+  it('freezes a pattern and thaws it, and tells what that did', async () => {
+    const page = await signedIn(browser, coordinator, 'operator');
+    await page.getByRole('button', { name: 'Freeze…' }).first().click();
+    const freeze = page.getByRole('dialog', { name: 'Freeze a pattern' });
+    await freeze.getByLabel('Resource or pattern').fill('dns/{zone}/{record}');
+    await freeze.getByLabel('Why').fill('an outage');
+    await freeze.getByRole('button', { name: 'Stop grants' }).click();
+    await freeze.getByText('Kinds under it').first().waitFor();
+    await freeze.getByRole('button', { name: 'Close' }).last().click();
+    const run = await world.run('Wants what is frozen');
+    expect((await world.acquire(run, [write('dns/eu/www', 'change')])).refusal?.kind).toBe('REFUSAL_KIND_FROZEN');
+    await page.getByRole('row').filter({ hasText: 'an outage' }).getByRole('button', { name: 'Thaw…' }).click();
+    await page.getByRole('button', { name: 'Thaw it' }).click();
+    await page.getByText(/^It is thawed\. /).waitFor();
+    expect((await world.acquire(run, [write('dns/eu/www', 'change')])).lease).toBeDefined();
+  });
+
+  it('finds why a request was refused, and verifies the log in the browser', async () => {
+    const run = await world.run('Asks for what is forbidden');
+    await world.acquire(run, [write('secret/db')], { requestId: 'why-was-this' });
+    const page = await signedIn(browser, coordinator, 'auditor');
+    await goTo(page, '/log?request=why-was-this');
+    await page.getByRole('heading', { name: '1 event' }).waitFor();
+    await page.getByRole('link', { name: 'forbidden' }).click();
+    await page.getByRole('heading', { name: 'FORBIDDEN' }).waitFor();
+    await goTo(page, '/log');
+    await page.getByRole('button', { name: 'Verify the chain' }).click();
+    await page.getByText('The log is whole.').first().waitFor();
+    const download = page.waitForEvent('download');
+    await page.getByRole('link', { name: 'Export' }).click();
+    expect((await download).suggestedFilename()).toMatch(/^default-1-\d+\.ndjson$/);
+  });
+});

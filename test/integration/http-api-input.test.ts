@@ -1,0 +1,208 @@
+import { request } from 'node:http';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { rolesForRoute } from '../../src/auth/roles.js';
+import { apiRoutes } from '../../src/transports/http/api/document.js';
+import { type ServedApi, startServedApi } from '../support/served-api.js';
+
+/** What the API makes of requests that are wrong, or meant to do harm: a problem that names what is wrong, and nothing else. */
+
+const { rpc, others } = apiRoutes();
+const ROUTES = [...rpc, ...others];
+
+let api: ServedApi;
+
+beforeAll(async () => {
+  api = await startServedApi();
+});
+
+afterAll(() => api.stop());
+
+/** A request to the route that is right as far as its path, headers and namespace go. */
+function shaped(route: (typeof ROUTES)[number]) {
+  const [method = '', path = ''] = route.route.split(' ');
+  const needed = route.parameters.filter(({ place, schema }) => place === 'query' && !schema.isOptional());
+  const query = new URLSearchParams(Object.fromEntries(needed.map(({ name }) => [name, 'x'])));
+  const [role = 'admin'] = rolesForRoute(route.route) ?? [];
+  const headers: Record<string, string> = {
+    ...(route.parameters.some(({ name }) => name === 'Idempotency-Key') ? { 'idempotency-key': 'a-key' } : {}),
+    ...(route.needsVersion ? { 'if-match': '"0"' } : {}),
+  };
+  return {
+    role,
+    headers,
+    ask: (options: { body?: unknown; query?: Record<string, string> }) => {
+      for (const [name, value] of Object.entries(options.query ?? {})) query.set(name, value);
+      const { body } = options;
+      return api.ask(role, `${method} ${path.slice(3).replace(/\{\w+\}/g, 'x')}?${query}`, { headers, body });
+    },
+  };
+}
+
+const fieldsOf = (json: { violations?: readonly { field: string }[] }): string[] =>
+  (json.violations ?? []).map(({ field }) => field);
+
+describe('every route', () => {
+  it.each(ROUTES.map((route) => [route.route, route] as const))(
+    '%s names a parameter that it does not have',
+    async (_, route) => {
+      const { status, json } = await shaped(route).ask({ query: { no_such_thing: '1' } });
+      expect(status).toBe(400);
+      expect(json).toMatchObject({ reason: 'INVALID_ARGUMENT', status: 400, type: 'about:blank' });
+      expect(fieldsOf(json)).toContain('no_such_thing');
+    },
+  );
+
+  const withBody = ROUTES.filter(({ body }) => body !== null).map((route) => [route.route, route] as const);
+
+  it.each(withBody)('%s takes an object of the members that it knows, and nothing else', async (_, route) => {
+    const { ask } = shaped(route);
+    expect(fieldsOf((await ask({ body: { noSuchMember: 1, namespace: 'x' } })).json)).toEqual(
+      expect.arrayContaining(['noSuchMember', 'namespace']),
+    );
+    for (const body of ['[]', '1', 'null', '"x"', 'true']) {
+      const { status, json } = await ask({ body });
+      expect([status, fieldsOf(json)], body).toEqual([400, ['body']]);
+    }
+    for (const body of ['{', '{"a":1,}', "{'a':1}", '{"a', '{"\\', '{"\\x":1}', '],', '\u0000', '{}{}', 'NaN']) {
+      const { status, json } = await ask({ body });
+      expect([status, json.reason, fieldsOf(json)], body).toEqual([400, 'INVALID_ARGUMENT', ['body']]);
+    }
+  });
+});
+
+describe('a body', () => {
+  const post = (body: unknown, headers: Record<string, string> = {}) =>
+    api.ask('runner', 'POST /leases', { body, headers: { 'idempotency-key': 'a-key', ...headers } });
+
+  it.each([
+    ['a member twice', '{"runId":"a","runId":"b"}', 'runId'],
+    ['a member twice, once escaped', '{"runId":"a","run\\u0049d":"b"}', 'runId'],
+    ['a member twice, deep inside', '{"task":{"name":"t","parameters":{"a":"1","a":"2"}}}', 'task.parameters.a'],
+    ['__proto__', '{"__proto__":{"runId":"a"}}', '__proto__'],
+    [
+      '__proto__ as a key of a map',
+      '{"task":{"name":"t","parameters":{"__proto__":"1"}}}',
+      'task.parameters.__proto__',
+    ],
+    ['objects in objects', `${'{"a":'.repeat(200)}1${'}'.repeat(200)}`, /^a(\.a)*$/],
+    // Nothing deeper is read, and so nobody sees that it has no end.
+    ['lists in lists without end', `{"entries":${'['.repeat(100_000)}`, /^entries(\[0\])*$/],
+    ['lists in lists', `{"entries":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, /^entries(\[0\])*$/],
+    ['a number for a string', '{"runId":12}', 'runId'],
+    ['a string for a list', '{"runId":"a","entries":"x"}', 'entries'],
+    ['null', '{"runId":null}', 'runId'],
+    ['a number that no double holds', '{"runId":"a","ttl":1e400}', 'ttl'],
+    ['a length of time in other words', '{"runId":"a","ttl":"1m"}', 'ttl'],
+    ['an enum by number', '{"runId":"a","entries":[{"resource":"r","access":3}]}', 'entries[0].access'],
+    ['an enum that is none', '{"runId":"a","entries":[{"resource":"r","access":"WRITE"}]}', 'entries[0].access'],
+    ['constructor and prototype', '{"runId":"a","constructor":{"prototype":{}}}', 'constructor'],
+    ['names in snake case', '{"run_id":"a"}', 'run_id'],
+    // It may be a secret, in the wrong place.
+    ['a long name', `{"${'s'.repeat(32)}":1}`, '(32 characters)'],
+  ])('with %s is refused', async (_, body, field) => {
+    const { status, json } = await post(body);
+    expect([status, json.reason]).toEqual([400, 'INVALID_ARGUMENT']);
+    const fields = fieldsOf(json);
+    if (typeof field === 'string') expect(fields).toContain(field);
+    else expect(fields[0]).toMatch(field);
+    expect(Object.prototype).not.toHaveProperty('runId');
+  });
+
+  it('with more members than any request has is refused', async () => {
+    const { status, json } = await post(`{"runId":"a","audiences":[${Array(30_000).fill('""').join()}]}`);
+    expect(status).toBe(400);
+    expect(json.violations[0]).toMatchObject({ field: expect.stringMatching(/^audiences\[/) });
+    expect(json.detail).toContain('WRIT_MAX_ENTRIES');
+  });
+
+  it('has numbers of 64 bits as strings, and exactly', async () => {
+    const check = (fencingToken: unknown) =>
+      api.ask('target', 'POST /fence/checks', {
+        body: { leaseId: 'x', presenterRunId: 'x', writes: [{ resource: 'r', action: 'a', fencingToken }] },
+      });
+    expect(fieldsOf((await check(12)).json)).toEqual(['writes[0].fencingToken']);
+    expect(fieldsOf((await check('-1')).json)).toEqual(['writes[0].fencingToken']);
+    expect(fieldsOf((await check('99999999999999999999')).json)).toEqual(['body']);
+    expect((await check('18446744073709551615')).json.results[0].allowed).toBe(false);
+  });
+
+  it('is JSON by its type, in UTF-8', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', '']) {
+      const { status, json } = await post('{}', { 'content-type': type });
+      expect([status, fieldsOf(json)], type).toEqual([400, ['content-type']]);
+    }
+    expect(fieldsOf((await post('{}', { 'content-type': 'application/json; charset=utf-8' })).json)).toContain('runId');
+    const response = await fetch(`${api.url}/v1/leases`, {
+      method: 'POST',
+      headers: { authorization: 'Bearer token-runner', 'content-type': 'application/json', 'idempotency-key': 'k' },
+      body: Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]),
+    });
+    expect(await response.json()).toMatchObject({ violations: [{ field: 'body', description: 'is not valid UTF-8' }] });
+  });
+
+  it('is bounded by its route, said beforehand or not, and read for nobody who may not send it', async () => {
+    const large = { body: { reason: 'x'.repeat(70_000) } };
+    const said = await api.ask('operator', 'POST /runs/x/stop', large);
+    expect([said.status, said.json.reason]).toEqual([413, 'BODY_TOO_LARGE']);
+    expect((await api.ask('target', 'POST /runs/x/stop', large)).status).toBe(403);
+    expect(await chunked('operator', '/v1/runs/x/stop', 100_000)).toBe(413);
+    expect(await chunked('operator', '/v1/runs/x/stop', 1_000)).toBe(400);
+    const document = `version: 1\n${'# a line\n'.repeat(50_000)}`;
+    for (const route of ['validate', 'test', 'preview', 'diff', 'matrix'])
+      expect((await api.ask('admin', `POST /conflict-map/${route}`, { body: { document } })).status, route).toBe(200);
+    const map = await api.ask('admin', 'POST /conflict-map/validate', { body: { document: '#'.repeat(2 << 20) } });
+    expect([map.status, fieldsOf(map.json)]).toEqual([400, ['document']]);
+  });
+});
+
+/** Sends a body without a length; resolves with the status. */
+function chunked(role: string, path: string, bytes: number): Promise<number> {
+  const { hostname, port } = new URL(api.url);
+  return new Promise((resolve, reject) => {
+    const sent = request({
+      hostname,
+      port,
+      path,
+      method: 'POST',
+      headers: { authorization: `Bearer token-${role}`, 'content-type': 'application/json' },
+    });
+    sent.on('response', (answer) => {
+      answer.resume();
+      resolve(answer.statusCode ?? 0);
+    });
+    sent.on('error', reject);
+    for (let left = bytes; left > 0; left -= 1_000) sent.write('x'.repeat(Math.min(1_000, left)));
+    sent.end();
+  });
+}
+
+describe('a query', () => {
+  it.each([
+    ['page_size=x', 'page_size'],
+    ['page_size=-1', 'page_size'],
+    ['page_size=1.5', 'page_size'],
+    ['page_size=99999999999', 'page_size'],
+    ['page_size=1001', 'page_size'],
+    ['page_token=%F0', 'page_token'],
+    ['states=', 'states[0]'],
+    ['states=LEASE_STATE_ACTIVE&states=constructor', 'states[1]'],
+    ['lock_delayed=1', 'lock_delayed'],
+    ['run_id=a&run_id=b', 'run_id'],
+    ['namespace=default&namespace=default', 'namespace'],
+    ['namespace=..%2F..', 'namespace'],
+    ['__proto__=1', '__proto__'],
+  ])('%s is refused', async (query, field) => {
+    const { status, json } = await api.ask('operator', `GET /leases?${query}`);
+    expect([status, fieldsOf(json)]).toEqual([400, [field]]);
+  });
+
+  it('carries any resource harmlessly', async () => {
+    const name = `<script>alert(1)</script>/\u202e${'é'.repeat(100)}/💥`;
+    const { status, json } = await api.ask('operator', `GET /leases?resource=${encodeURIComponent(name)}`);
+    expect([status, json.leases]).toEqual([200, []]);
+    const blockers = await api.ask('operator', `GET /blockers?resource=${encodeURIComponent(name)}`);
+    expect([blockers.status, fieldsOf(blockers.json)]).toEqual([400, ['resource']]);
+    expect(blockers.headers.get('content-type')).toBe('application/problem+json');
+    expect(blockers.headers.get('x-content-type-options')).toBe('nosniff');
+  });
+});

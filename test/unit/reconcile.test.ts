@@ -1,0 +1,162 @@
+import { describe, expect, it } from 'vitest';
+import type { DomainEvent, EventBody } from '../../src/domain/event.js';
+import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
+import { Reconciliation, type TargetRecord } from '../../src/services/reconcile.js';
+
+// A2: what a target recorded is compared with what the log can prove.
+
+const T = 1_764_425_000_000_000;
+const at = (seconds: number): number => T + seconds * SECOND;
+const TARGET = 'svc:release';
+
+interface Logged {
+  readonly at: number;
+  readonly body: EventBody;
+  readonly runId?: string;
+}
+
+const granted = (leaseId: string, from: number, until: number, more: object = {}): Logged => {
+  const entry = {
+    resource: 'release/prod',
+    access: 'write',
+    scope: 'exact',
+    actions: ['promote'],
+    observedRefusal: null,
+    ...more,
+  };
+  const lease = { leaseId, runId: 'run-1', entries: [entry], expiresAt: at(until) } as unknown as Lease;
+  return { at: from, body: { kind: 'lease_granted', lease, fingerprint: null }, runId: 'run-1' };
+};
+const ended = (leaseId: string, when: number): Logged => ({
+  at: when,
+  body: { kind: 'lease_ended', leaseId, endReason: 'released', reason: '', lockDelayUntil: null },
+});
+const renewed = (leaseId: string, when: number, until: number): Logged => {
+  const renewals = [{ leaseId, expiresAt: at(until) }] as unknown as Extract<
+    EventBody,
+    { kind: 'leases_renewed' }
+  >['renewals'];
+  return { at: when, body: { kind: 'leases_renewed', runId: 'run-1', renewals } };
+};
+const write = { resource: 'release/prod', action: 'promote' };
+const admitted = (when: number, requestId: string): Logged => {
+  const writes = [{ ...write, admissionId: 'a', token: 1, observedVersion: null }];
+  return { at: when, runId: 'run-1', body: { kind: 'writes_admitted', target: TARGET, requestId, writes } };
+};
+const reported = (
+  when: number,
+  requestId: string,
+  result: 'succeeded' | 'failed',
+  newVersion: string | null = null,
+) => {
+  const one = {
+    ...write,
+    admissionId: '',
+    result,
+    observedVersion: null,
+    newVersion,
+    changedFields: [],
+    contradicts: false,
+  };
+  const body: EventBody = { kind: 'writes_reported', target: TARGET, requestId, detail: '', writes: [one] };
+  return { at: when, body, runId: 'run-1' };
+};
+const nothing = (when: number): Logged => ({ at: when, body: { kind: 'namespace_created', name: 'x' } });
+
+const record = (seconds: number, more: Partial<TargetRecord> = {}): TargetRecord => ({
+  ...{ line: 1, identity: 'run-1', runId: 'run-1', requestId: `r${seconds}`, ...write, result: 'written' },
+  ...{ at: at(seconds), newVersion: null, ...more },
+});
+
+function reconciled(log: readonly Logged[], records: readonly TargetRecord[], firstRevision = 1) {
+  const reconciliation = new Reconciliation(records, TARGET, 5 * SECOND);
+  for (const [index, { body, at: seconds, runId = '' }] of log.entries()) {
+    const event: DomainEvent = {
+      time: at(seconds),
+      actor: 'x',
+      runId,
+      leaseId: '',
+      resources: [],
+      requestIds: [],
+      body,
+    };
+    reconciliation.note(event, firstRevision + index);
+  }
+  const { findings, ...counts } = reconciliation.judge();
+  return { ...counts, findings, kinds: findings.map(({ kind }) => kind) };
+}
+
+describe('a record of a write', () => {
+  const log = [nothing(0), granted('l', 100, 200), renewed('l', 190, 400), ended('l', 300), nothing(1_000)];
+
+  it('is right while the lease lives, give or take the tolerance', () => {
+    for (const time of [96, 150, 250, 304]) expect(reconciled(log, [record(time)]).kinds).toEqual([]);
+  });
+
+  it('is told when the lease was not live then, with the end that the log says', () => {
+    for (const time of [50, 320, 900]) expect(reconciled(log, [record(time)]).kinds).toEqual(['not_live']);
+    const [finding] = reconciled(log, [record(320)]).findings;
+    expect(finding).toMatchObject({ loggedAt: at(300), revision: 2, meaning: expect.stringContaining('released') });
+  });
+
+  it('is told when nothing ever covered it: run, resource, action', () => {
+    for (const other of [{ runId: 'run-2' }, { runId: '' }, { resource: 'release/dev' }, { action: 'delete' }])
+      expect(reconciled(log, [record(150, other)]).kinds).toEqual(['no_lease']);
+    expect(reconciled(log, [record(150, { runId: 'run-2', result: 'stale_token' })]).kinds).toEqual([]);
+  });
+
+  it('is covered by a subtree above it, as long as the lease has it', () => {
+    const subtree = [nothing(0), granted('l', 100, 400, { resource: 'release', scope: 'subtree' })];
+    const without: EventBody = { kind: 'lease_amended', leaseId: 'l', entries: [] } as unknown as EventBody;
+    const amended = [...subtree, { at: 200, body: without }, nothing(900)];
+    expect(reconciled(amended, [record(150)]).kinds).toEqual([]);
+    expect(reconciled(amended, [record(250)]).kinds).toEqual(['not_live']);
+  });
+
+  it('is not judged where the log says nothing: before its beginning, after its end, by what was cut', () => {
+    expect(reconciled(log, [record(-20, { runId: 'x' }), record(2_000)])).toMatchObject({ kinds: [], unjudged: 2 });
+    expect(reconciled([nothing(0), nothing(900)], [record(300)], 7)).toMatchObject({ kinds: [], unjudged: 1 });
+  });
+
+  it('is only told of when a person overrode, or when the kind only observes', () => {
+    const use = { requestId: 'r500', usedAt: at(500), writes: [{ ...write, observedVersion: null }] };
+    const override = { overrideId: 'o', who: 'ann', why: 'fire', until: at(600), patterns: [], use, notOwned: [] };
+    const told = reconciled(
+      [...log, { at: 1_000, body: { kind: 'override_reported', ...override } }],
+      [record(500, { runId: '' })],
+    );
+    expect(told.findings).toMatchObject([{ kind: 'override', meaning: expect.stringContaining('ann') }]);
+    const denial = { ...write, reason: 'unknown_lease', runId: '', presentedRun: '', target: TARGET, count: 1 };
+    const denials = [{ ...denial, requestIds: ['r500'], observedOnly: true }];
+    const observed = [...log, { at: 1_000, body: { kind: 'checks_denied', denials } as EventBody }];
+    expect(reconciled(observed, [record(500, { runId: '' })]).kinds).toEqual(['observed']);
+    expect(reconciled(observed, [record(501, { runId: '' })]).kinds).toEqual(['no_lease']);
+  });
+});
+
+describe('what the target reported', () => {
+  const lease = granted('l', 0, 1_000);
+  const around = [record(1), record(900)];
+
+  it('is what it recorded', () => {
+    const log = [lease, reported(150, 'r150', 'succeeded', '7')];
+    expect(reconciled(log, [...around, record(150, { newVersion: '7' })]).kinds).toEqual([]);
+    expect(reconciled(log, [...around, record(150, { newVersion: '8' })]).kinds).toEqual(['version_differs']);
+    expect(reconciled(log, [...around, record(150, { result: 'version_conflict' })]).kinds).toEqual(['result_differs']);
+    const failed = [lease, reported(150, 'r150', 'failed')];
+    expect(reconciled(failed, [...around, record(150)]).kinds).toEqual(['result_differs']);
+    // A repeated request: refused, then written, and reported both times.
+    const twice = [lease, reported(150, 'r150', 'failed'), reported(160, 'r150', 'succeeded')];
+    const both = [record(150, { result: 'version_conflict' }), record(160, { requestId: 'r150' })];
+    expect(reconciled(twice, [...around, ...both]).kinds).toEqual([]);
+  });
+
+  it('has a record, and so has what a check let in, in the time that the records are of', () => {
+    expect(reconciled([lease, reported(150, 'r150', 'succeeded')], around).kinds).toEqual(['reported_without_record']);
+    expect(reconciled([lease, admitted(150, 'r150')], around).kinds).toEqual(['admitted_without_record']);
+    expect(reconciled([lease, admitted(150, 'r150'), reported(151, 'r150', 'failed')], around).kinds).toEqual([]);
+    expect(reconciled([lease, admitted(150, 'r150')], [...around, record(150)]).kinds).toEqual([]);
+    expect(reconciled([lease, admitted(950, 'r950'), reported(960, 'r960', 'succeeded')], around).kinds).toEqual([]);
+  });
+});

@@ -1,0 +1,69 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import type { Checkpoint } from '../../src/services/api.js';
+import { fileCheckpointSigner } from '../../src/services/checkpoint-signer.js';
+import { isSigned } from '../../src/services/kept-checkpoint.js';
+import { formatHeader } from '../../src/services/log-export.js';
+import {
+  checkpointJson,
+  ScheduledCheckpoints,
+  type ScheduledCheckpointsOptions,
+} from '../../src/services/scheduled-checkpoints.js';
+import { cli } from '../support/cli.js';
+
+const directory = mkdtempSync(join(tmpdir(), 'writ-checkpoints-'));
+afterAll(() => rmSync(directory, { recursive: true, force: true }));
+const signer = fileCheckpointSigner(join(directory, 'key.pem'));
+const NOW = 1_764_425_000_000_007;
+
+describe('scheduled checkpoints (A2)', () => {
+  it('are written of every log that has moved, and one that fails keeps no other from it', async () => {
+    const hashes: Record<string, string> = { a: 'a'.repeat(64), b: 'b'.repeat(64) };
+    const written: Checkpoint[] = [];
+    const problems: string[] = [];
+    const engine = (namespace: string) => ({
+      namespace,
+      notReady: null,
+      head: { revision: 7, hash: hashes[namespace] ?? '', time: NOW },
+      async read(question: (view: never) => unknown) {
+        if (namespace === 'bad') throw new Error('gone');
+        return { value: question(undefined as never), revision: 7, now: NOW };
+      },
+    });
+    const checkpoints = new ScheduledCheckpoints({
+      everyMs: 1_000,
+      engines: () => ['a', 'bad', 'b'].map(engine) as unknown as ReturnType<ScheduledCheckpointsOptions['engines']>,
+      signer,
+      write: (checkpoint) => written.push(checkpoint),
+      onProblem: (message) => problems.push(message),
+    });
+    await checkpoints.writeAll();
+    await checkpoints.writeAll();
+    hashes.b = 'c'.repeat(64);
+    await checkpoints.writeAll();
+    expect(written.map(({ namespace, hash }) => [namespace, hash[0]])).toEqual([
+      ['a', 'a'],
+      ['b', 'b'],
+      ['b', 'c'],
+    ]);
+    expect(written.every(isSigned)).toBe(true);
+    expect(problems).toHaveLength(3);
+  });
+
+  it('are lines that verify takes as they are', async () => {
+    const checkpoint = signer.sign('default', 7, 'a'.repeat(64), NOW);
+    const line = join(directory, 'line.json');
+    await writeFile(line, JSON.stringify({ level: 'info', checkpoint: checkpointJson(checkpoint), msg: 'checkpoint' }));
+    const older = signer.sign('default', 0, '0'.repeat(64), NOW);
+    const log = join(directory, 'log.ndjson');
+    await writeFile(
+      log,
+      `${formatHeader({ namespace: 'default', afterRevision: 0, afterHash: null, checkpoint: older })}\n`,
+    );
+    const { code, stdout } = await cli(['audit', 'verify', log, '--checkpoint', line]);
+    expect([code, stdout]).toEqual([7, expect.stringContaining('goes on to revision 7 at least')]);
+  });
+});
