@@ -2348,7 +2348,7 @@ export interface components {
         };
         /** @description Ends anybody's lease. */
         RevokeLeaseRequest: {
-            /** @description Why, for the log and the holder; 1 to 1,024 bytes. Required. */
+            /** @description Why, for the log; 1 to 1,024 bytes. Its holder is told that it was revoked. Required. */
             reason: string;
         };
         /** @description The answer to RevokeLease. */
@@ -2581,7 +2581,7 @@ export interface components {
             principal?: string;
             /** @description Why; 1 to 1,024 bytes. Required. */
             reason: string;
-            /** @description Only runs that hold or wait for something at, above or below this resource. Empty: any. */
+            /** @description Only runs that hold or wait for something at, above or below this resource (a path or an alias). Empty: any. */
             resource?: string;
         };
         /** @description The answer to StopRuns. */
@@ -4019,7 +4019,7 @@ export interface operations {
                 page_size?: number;
                 /** @description `nextPageToken` of the page before. Empty means the first page. */
                 page_token?: string;
-                /** @description Only those at, above or below this resource. Empty: any. */
+                /** @description Only those at, above or below this resource (a path or an alias). Empty: any. */
                 resource?: string;
                 /** @description Only those of this run. Empty: of any. */
                 run_id?: string;
@@ -4198,7 +4198,7 @@ export interface operations {
                 page_size?: number;
                 /** @description `nextPageToken` of the page before. Empty means the first page. */
                 page_token?: string;
-                /** @description Only leases that meet this resource: at, above or below it. Empty: all. */
+                /** @description Only leases that meet this resource (a path or an alias): at, above or below it. Empty: all. */
                 resource?: string;
                 /** @description Only leases of this run. Empty: all that the caller may see. */
                 run_id?: string;

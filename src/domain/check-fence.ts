@@ -177,6 +177,19 @@ function isExplicit({ resource, exclusive, impliedBy, observedRefusal }: LeaseEn
   return exclusive && impliedBy === '' && resource === path && observedRefusal === null;
 }
 
+/** What the lease has of the resource instead, if anything. */
+function whyNotCovered(write: ProtectedWrite, { lease, pathOf }: CheckFacts): string {
+  const path = pathOf(write.resource);
+  if (path === null) return 'it is no path';
+  const held = (lease?.entries ?? []).filter((entry) => covers(entry, path));
+  const observed = held.find((entry) => entry.access === 'write')?.observedRefusal ?? null;
+  if (observed !== null)
+    return `it was granted only because nothing is enforced there; enforced, it would have been refused (${observed})`;
+  return held.length > 0 && held.every(({ access }) => access !== 'write')
+    ? 'it was declared to be read, not written'
+    : 'it was never declared';
+}
+
 /** Never says what a current token is. */
 function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts): string {
   const resource = JSON.stringify(write.resource);
@@ -188,7 +201,7 @@ function messageOf(reason: FenceReason, write: ProtectedWrite, facts: CheckFacts
     case 'future_token':
       return `The token presented for ${resource} is later than the database clock.`;
     case 'not_covered':
-      return `The lease does not cover a write to ${resource}: it was never declared.`;
+      return `The lease does not cover a write to ${resource}: ${whyNotCovered(write, facts)}.`;
     case 'action_not_allowed':
       return `The lease covers ${resource}, but not the action ${JSON.stringify(write.action)}.`;
     case 'suspended':

@@ -75,9 +75,13 @@ export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker
 /** What else of its own a run meets besides the incompatible: optimistic writes that cover the same resource. */
 const SAME_WRITE: Readonly<Record<Mode, readonly Mode[]>> = { IS: [], IX: [], IO: ['O'], S: [], X: [], O: ['O', 'IO'] };
 
-/** A live lease of the asking run itself that holds the same write, or something incompatible. */
+/**
+ * A live lease of the asking run itself that holds the same write, or something incompatible, on what is asked for. Two
+ * resources that a `conflicts` rule ties exclude each other's writers of different runs only: one run may hold both.
+ */
 export function ownHolder(state: State, locks: readonly Lock[], asker: Asker, now: Micros): Obstacle | null {
   for (const lock of locks) {
+    if (lock.rule !== '') continue;
     const modes: readonly Mode[] = [...INCOMPATIBLE[lock.mode], ...SAME_WRITE[lock.mode]];
     for (const theirMode of modes) {
       for (const holder of state.held[theirMode].holders(lock.key)) {

@@ -89,9 +89,9 @@ export function lengthFlaw(segments: readonly string[]): string | null {
 /** What a segment must not be, or contain, in whatever characters it is written. */
 function wrongIn(segment: string): string | null {
   if (segment === '.' || segment === '..') return DOTS;
-  if (/^\s|\s$/u.test(segment)) return OUTER_SPACE;
   const unseen = UNSEEN.exec(segment)?.[0].codePointAt(0);
-  return unseen === undefined ? null : controlCharacter(unseen);
+  if (unseen !== undefined) return controlCharacter(unseen);
+  return /^\s|\s$/u.test(segment) ? OUTER_SPACE : null;
 }
 
 function utf8Length(text: string): number {

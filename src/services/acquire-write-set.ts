@@ -4,8 +4,8 @@ import {
   ATTACHED_FOR,
   decideAcquire,
   describeWaiting,
+  endOfWait,
 } from '../domain/decide/acquire.js';
-import { endedWaiting } from '../domain/decide/acquire-refusals.js';
 import type { View } from '../domain/decide/decision.js';
 import type { Lease } from '../domain/lease.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
@@ -180,7 +180,7 @@ export async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string)
     const lease = view.lease(leaseId);
     if (lease?.state === 'waiting') return { kind: 'waiting', waiting: placeOf(view, lease, deps) };
     if (lease !== undefined && lease.grantedAt !== null) return { kind: 'lease', lease, credentials: [] };
-    return { kind: 'refusal', refusal: endedWaiting(lease) };
+    return { kind: 'refusal', refusal: endOfWait(view.preview('system', deps.bounds), lease) };
   });
 }
 

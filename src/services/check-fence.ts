@@ -166,7 +166,7 @@ export function checkFields(input: CheckFenceInput): void {
   // What is larger still cannot have come in a header; up to there the verdict says so.
   if (credential.length > 4 * MAX_CREDENTIAL_BYTES)
     checks.reject('credential', `must be at most ${MAX_CREDENTIAL_BYTES} bytes`);
-  if (presenter !== null) checks.thumbprint('presenter', presenter.thumbprint);
+  if (presenter !== null) checks.confirmation('presenter', presenter);
   checks.printable('presenter_run_id', input.presenterRunId, false);
   if (input.writes.length < 1 || input.writes.length > 256) checks.reject('writes', 'must be 1 to 256');
   input.writes.forEach((write, index) => {

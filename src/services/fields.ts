@@ -1,3 +1,4 @@
+import type { Confirmation } from '../domain/credential.js';
 import type { RequestedEntry, WriteSetRequest } from '../domain/entry.js';
 import { invalidArgument, type Violation } from '../domain/fault.js';
 import { type Micros, SECOND } from '../domain/time.js';
@@ -40,6 +41,11 @@ export class FieldChecks {
   /** SHA-256 in base64url: of a certificate, a JWK. */
   thumbprint(field: string, value: string): void {
     if (!THUMBPRINT.test(value)) this.reject(field, 'must be 43 base64url characters: a SHA-256');
+  }
+
+  /** The key that a presenter proves to have. */
+  confirmation(field: string, { kind, thumbprint }: Confirmation): void {
+    this.thumbprint(`${field}.${kind === 'jkt' ? 'jkt' : 'x5t_s256'}`, thumbprint);
   }
 
   between(field: string, value: Micros, min: Micros, max: Micros): void {
@@ -107,12 +113,10 @@ const PARAMETER = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 const NAMESPACE = /^[a-z][a-z0-9-]{0,63}$/;
 
 /** Empty means "default". */
-export function namespaceOf(name: string): string {
+export function namespaceOf(name: string, field = 'namespace'): string {
   if (name === '') return 'default';
   if (!NAMESPACE.test(name)) {
-    throw invalidArgument([
-      { field: 'namespace', description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' },
-    ]);
+    throw invalidArgument([{ field, description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' }]);
   }
   return name;
 }

@@ -1,6 +1,5 @@
 import { findBlockers as findOn } from '../domain/blockers.js';
-import { resolveResource, rulesAbout } from '../domain/conflict-map/index.js';
-import { invalidArgument } from '../domain/fault.js';
+import { pathNamed, rulesAbout } from '../domain/conflict-map/index.js';
 import { type Freeze, isPastFreeze, isUnder, MAX_NAMED_FREEZES } from '../domain/freeze.js';
 import type { At, CallContext, FoundBlockers } from './api.js';
 import { type Deps, engineOf } from './deps.js';
@@ -22,9 +21,7 @@ export async function findBlockers(
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const { map } = view.state;
-    const resolved = resolveResource(map, input.resource);
-    if (!resolved.ok) throw invalidArgument([{ field: 'resource', description: resolved.reason }]);
-    const { resource } = resolved;
+    const resource = pathNamed(map, 'resource', input.resource);
     const found = findOn(view, resource, MAX_BLOCKERS);
     const mine = (runId: string): boolean => view.state.runs.get(runId)?.principal === context.principal.name;
     const own = new Set(found.blockers.filter(({ runId }) => mine(runId)).map(({ leaseId }) => leaseId));

@@ -1,4 +1,4 @@
-import { resolveResource } from '../domain/conflict-map/index.js';
+import { type ConflictMap, pathNamed } from '../domain/conflict-map/index.js';
 import {
   decideFreeze,
   decideThaw,
@@ -6,7 +6,6 @@ import {
   type FreezeDecision,
   type ThawDecision,
 } from '../domain/decide/freezes.js';
-import { invalidArgument } from '../domain/fault.js';
 import { type Freeze, isPastFreeze, isUnder } from '../domain/freeze.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
@@ -70,10 +69,8 @@ function checkPattern(checks: FieldChecks, pattern: string): void {
 }
 
 /** Whether a freeze is over the resource or something below it; an empty one is below everything. */
-function overResource(map: Parameters<typeof resolveResource>[0], text: string): (one: Freeze) => boolean {
+function overResource(map: ConflictMap, text: string): (one: Freeze) => boolean {
   if (text === '') return () => true;
-  const resolved = resolveResource(map, text);
-  if (!resolved.ok) throw invalidArgument([{ field: 'resource', description: resolved.reason }]);
-  const { resource } = resolved;
+  const resource = pathNamed(map, 'resource', text);
   return (one) => isUnder(one, { resource, scope: 'subtree' });
 }

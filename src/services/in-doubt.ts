@@ -1,4 +1,5 @@
 import { type Admission, isInDoubt, isOpen } from '../domain/admission.js';
+import { pathNamed } from '../domain/conflict-map/index.js';
 import { touches } from '../domain/decide/runs.js';
 import { decideSettleInDoubt } from '../domain/decide/settle-in-doubt.js';
 import type { At, CallContext, Page, Paged } from './api.js';
@@ -28,6 +29,7 @@ export async function listInDoubt(
   const engine = await engineOf(deps, context);
   const { name } = context.principal;
   return engine.read(({ state }) => {
+    const resource = query.resource === '' ? '' : pathNamed(state.map, 'resource', query.resource);
     const mine = ({ target, runId }: Admission): boolean =>
       seesAll(context) ||
       (hasRole(context, 'target') && target === name) ||
@@ -35,7 +37,7 @@ export async function listInDoubt(
     const wanted = (admission: Admission): boolean =>
       (query.includeOpen ? isOpen(admission) : isInDoubt(admission)) &&
       (query.runId === '' || admission.runId === query.runId) &&
-      (query.resource === '' || touches(admission.resource, query.resource));
+      (resource === '' || touches(admission.resource, resource));
     const rows = [...state.admissions.values()]
       .filter((admission) => admission.admissionId > after && wanted(admission) && mine(admission))
       .sort((a, b) => (a.admissionId < b.admissionId ? -1 : 1));

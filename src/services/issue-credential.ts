@@ -22,7 +22,7 @@ export async function issueCredential(
   checks.id('run_id', input.runId);
   if (input.leaseId !== null) checks.printable('lease_id', input.leaseId, true);
   checks.printable('audience', input.audience, true);
-  if (input.confirmation !== null) checks.thumbprint('confirmation', input.confirmation.thumbprint);
+  if (input.confirmation !== null) checks.confirmation('confirmation', input.confirmation);
   checks.printable('request_id', input.requestId, false);
   checks.done();
   await canIssue(deps, [input.audience]);

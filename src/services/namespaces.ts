@@ -28,13 +28,13 @@ export async function createNamespace(
   input: { name: string; database?: string | null },
 ): Promise<{ namespace: NamespaceView; created: boolean }> {
   if (input.name === '') throw invalidArgument([{ field: 'name', description: 'is required' }]);
-  const name = namespaceOf(input.name);
+  const name = namespaceOf(input.name, 'name');
   const created = await deps.installation.create(name, context.principal.name, input.database ?? null);
   return { namespace: await describe(deps, await deps.installation.open(name)), created };
 }
 
 export async function getNamespace(deps: Deps, _context: CallContext, input: { name: string }): Promise<NamespaceView> {
-  return describe(deps, await deps.installation.open(namespaceOf(input.name)));
+  return describe(deps, await deps.installation.open(namespaceOf(input.name, 'name')));
 }
 
 /** ListNamespaces: all of them, or those in which the caller has a role. */

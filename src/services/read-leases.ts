@@ -1,3 +1,4 @@
+import { pathNamed } from '../domain/conflict-map/index.js';
 import { leaseNotFound } from '../domain/decide/run-guard.js';
 import { touches } from '../domain/decide/runs.js';
 import { isPast, type Lease, type LeaseState, underLockDelay } from '../domain/lease.js';
@@ -51,20 +52,30 @@ export async function listLeases(deps: Deps, context: CallContext, query: LeaseQ
   checks.done();
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
-  const states: readonly LeaseState[] = query.states.length === 0 ? ['waiting', 'active'] : query.states;
-  const visible = (lease: Lease, principal: string | undefined, now: Micros): boolean =>
-    (seesAll(context) || principal === context.principal.name) &&
-    (states.includes(lease.state) || (query.lockDelayed && underLockDelay(lease) && !isPast(lease, now))) &&
-    (query.runId === '' || lease.runId === query.runId) &&
-    (query.resource === '' || lease.entries.some((entry) => touches(entry.resource, query.resource)));
-  if (states.includes('ended')) return listEnded(deps, context, query, visible);
+  if (query.states.includes('ended')) return listEnded(engine, context, query);
   return engine.read((view) => {
+    const visible = visibleTo(context, query, view);
     const principal = (lease: Lease): string | undefined => view.state.runs.get(lease.runId)?.principal;
     const rows = [...candidates(view.state, query.runId, seesAll(context) ? null : context.principal.name)]
-      .filter((lease) => lease.leaseId > after && visible(lease, principal(lease), view.now))
+      .filter((lease) => lease.leaseId > after && visible(lease, principal(lease)))
       .sort((a, b) => (a.leaseId < b.leaseId ? -1 : 1));
     return pagedLeases(rows, size);
   });
+}
+
+/** Whether a lease of a run of the principal is asked for, and may be told. */
+function visibleTo(
+  context: CallContext,
+  query: LeaseQuery,
+  { state, now }: { readonly state: State; readonly now: Micros },
+): (lease: Lease, principal: string | undefined) => boolean {
+  const states: readonly LeaseState[] = query.states.length === 0 ? ['waiting', 'active'] : query.states;
+  const resource = query.resource === '' ? '' : pathNamed(state.map, 'resource', query.resource);
+  return (lease, principal) =>
+    (seesAll(context) || principal === context.principal.name) &&
+    (states.includes(lease.state) || (query.lockDelayed && underLockDelay(lease) && !isPast(lease, now))) &&
+    (query.runId === '' || lease.runId === query.runId) &&
+    (resource === '' || lease.entries.some((entry) => touches(entry.resource, resource)));
 }
 
 /** Live leases of the run, or of every run of the principal, or all; and whatever is under lock delay. */
@@ -89,15 +100,9 @@ function bytesOf({ purpose, entries }: Lease): number {
   return bytes;
 }
 
-async function listEnded(
-  deps: Deps,
-  context: CallContext,
-  query: LeaseQuery,
-  visible: (lease: Lease, principal: string | undefined, now: Micros) => boolean,
-): Promise<At<Paged<Lease>>> {
+async function listEnded(engine: NamespaceEngine, context: CallContext, query: LeaseQuery): Promise<At<Paged<Lease>>> {
   const { size, after } = pageOf(query.page);
-  const engine = await engineOf(deps, context);
-  const { revision, now } = await engine.read(() => null);
+  const { value: visible, revision, now } = await engine.read((view) => visibleTo(context, query, view));
   const rows: Lease[] = [];
   let afterId = after;
   for (let scanned = 0; rows.length <= size; scanned += SCAN_PAGE) {
@@ -113,7 +118,7 @@ async function listEnded(
       limit: SCAN_PAGE,
     });
     const principals = await principalsOf(engine, found);
-    rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId), now)));
+    rows.push(...found.filter((lease) => visible(lease, principals.get(lease.runId))));
     const last = found[found.length - 1];
     if (last === undefined || found.length < SCAN_PAGE) break;
     afterId = last.leaseId;

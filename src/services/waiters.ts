@@ -1,3 +1,4 @@
+import { pathNamed } from '../domain/conflict-map/index.js';
 import { ATTACHED_FOR, describeWaiting } from '../domain/decide/acquire.js';
 import type { View } from '../domain/decide/decision.js';
 import { touches } from '../domain/decide/runs.js';
@@ -54,6 +55,7 @@ export async function listWaiters(deps: Deps, context: CallContext, query: Waite
 }
 
 function waiting({ state }: View, context: CallContext, { runId, resource }: WaiterQuery): Lease[] {
+  const path = resource === '' ? '' : pathNamed(state.map, 'resource', resource);
   if (state.waitingLeases === 0) return [];
   const all = seesAll(context);
   return [...state.leases.values()]
@@ -62,7 +64,7 @@ function waiting({ state }: View, context: CallContext, { runId, resource }: Wai
         lease.state === 'waiting' &&
         (all || state.runs.get(lease.runId)?.principal === context.principal.name) &&
         (runId === '' || lease.runId === runId) &&
-        (resource === '' || lease.entries.some((entry) => touches(entry.resource, resource))),
+        (path === '' || lease.entries.some((entry) => touches(entry.resource, path))),
     )
     .sort((a, b) => (placeIn(a) < placeIn(b) ? -1 : 1));
 }

@@ -80,7 +80,11 @@ inBrowser('the conflict map in the console', (browser) => {
 
     await bert.getByRole('button', { name: 'Go on with mine against version 2' }).click();
     await bert.getByRole('radio', { name: 'Diff' }).click();
-    await bert.getByRole('textbox', { name: 'Changes against version 2' }).getByText('# Anna was here.').first().waitFor();
+    await bert
+      .getByRole('textbox', { name: 'Changes against version 2' })
+      .getByText('# Anna was here.')
+      .first()
+      .waitFor();
     await apply(bert, 'a remark of Bert');
     await bert.getByRole('dialog').getByText('It is version').first().waitFor();
     expect(await documentNow()).toMatchObject({

@@ -346,7 +346,7 @@ describe('issuing', () => {
     const violations = (...fields: string[]) => ({ details: { violations: fields.map((field) => ({ field })) } });
     await expect(issue(a.api, lease, { audience: '' })).rejects.toMatchObject(violations('audience'));
     const short: Confirmation = { kind: 'jkt', thumbprint: 'x' };
-    await expect(issue(a.api, lease, { confirmation: short })).rejects.toMatchObject(violations('confirmation'));
+    await expect(issue(a.api, lease, { confirmation: short })).rejects.toMatchObject(violations('confirmation.jkt'));
     const both = { leaseId: lease.leaseId, credential: 'x', presenterRunId: '', writes: [], requestId: '' };
     await expect(a.api.checkFence(as('target'), both)).rejects.toMatchObject(violations('lease_id', 'writes'));
     const audiences = Array.from({ length: 17 }, (_, i) => `t${i}`);

@@ -232,6 +232,17 @@ describe('already_held', () => {
   });
 });
 
+describe('a rule that ties two resources', () => {
+  it('keeps writers of different runs apart; one run may hold both, in one lease or in two', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.hold('a', leased('service-token/acme'));
+    ns.hold('a', leased('integration-config/acme'));
+    ns.hold('a', leased('integration-config/b'), leased('service-token/b'));
+    expect(ns.refused(ns.acquire('b', [optimistic('integration-config/acme')])).kind).toBe('held');
+    expect(ns.refused(ns.acquire('a', [leased('service-token/acme')])).kind).toBe('already_held');
+  });
+});
+
 describe('idempotency keys (P6, F1)', () => {
   const request = [leased('doc/x')];
 
@@ -419,6 +430,21 @@ describe('observe mode (C14)', () => {
     ns.queue('b', leased('doc/x'), leased('service-token/acme'));
     const lease = ns.hold('c', leased('obs-config/acme'));
     expect(lease.entries[0]?.observedRefusal).toBe('held');
+  });
+
+  it('records that another lease of the same run holds it', () => {
+    const ns = new Namespace().runs('a');
+    ns.hold('a', leased('obs/x'));
+    const held = locksIn(ns.state.held);
+    expect(ns.hold('a', leased('obs/x')).entries[0]?.observedRefusal).toBe('already_held');
+    expect(locksIn(ns.state.held)).toEqual(held);
+  });
+
+  it('records the refusal that would have come first: the map and the contract are looked at before who holds it', () => {
+    const ns = new Namespace().runs('a');
+    ns.run('b', { allowed: [{ pattern: 'doc/{id}', actions: ['replace'] }] });
+    ns.hold('a', leased('obs/x'));
+    expect(ns.hold('b', leased('obs/x')).entries[0]?.observedRefusal).toBe('outside_contract');
   });
 
   it('does not make an entry of the same write set wait or be refused', () => {

@@ -313,7 +313,21 @@ describe('observe mode (C14)', () => {
     const ns = new Namespace().runs('a', 'b');
     ns.hold('a', leased('obs/x'));
     const lease = ns.hold('b', leased('obs/x'));
-    expect(ns.check(lease, {}).results[0]).toMatchObject({ reason: 'not_covered', observedOnly: true, allowed: true });
+    expect(ns.check(lease, {}).results[0]).toMatchObject({
+      reason: 'not_covered',
+      message: expect.stringContaining('enforced, it would have been refused (held)'),
+      observedOnly: true,
+      allowed: true,
+    });
+  });
+
+  it('what is not covered is told from what is only read, and from what is no path', () => {
+    const ns = new Namespace().runs('a');
+    const lease = ns.hold('a', leased('doc/x'), stable('doc/y'));
+    const message = (resource: string): string => ns.check(lease, { resource }).results[0]?.message ?? '';
+    expect(message('doc/y')).toContain('declared to be read, not written');
+    expect(message('doc//y')).toContain('no path');
+    expect(message('doc/z')).toContain('never declared');
   });
 
   it('does not carry an enforced write of the same request along', () => {

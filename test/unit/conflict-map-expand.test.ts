@@ -98,6 +98,18 @@ describe('one entry', () => {
     expect(refused(MAP, entries(entry('bill/7', 'write', ['pay']))).resolution.action).toContain('"wiki/bills/7"');
   });
 
+  it('names as accepted only kinds that would be (C2)', () => {
+    const closed = ['"secret/', '"bill/', '"plain/', '"tenant/{id}/vault'];
+    for (const resource of ['backend work', 'secret', 'bill', 'plains/1', 'tenant/1/vault/2/3']) {
+      const { message } = refused(MAP, entries(entry(resource)));
+      expect(message).toContain('Accepted would be');
+      expect(closed.filter((kind) => message.slice(message.indexOf('Accepted')).includes(kind))).toEqual([]);
+    }
+    expect(refused(MAP, entries(entry('secret', 'read'))).message).toContain('"secret/{name...}"');
+    const shut = mapOf({ kinds: [{ pattern: 'secret/{name...}', authority: 'forbid' }] });
+    expect(refused(shut, entries(entry('backend work'))).message).toContain('no kind that runs may write');
+  });
+
   it('may be read whatever its authority; a stable read needs a kind, a read as well', () => {
     expect(expanded(MAP, entries(entry('secret/a', 'read'), entry('secret/a', 'stable_read'))).entries).toHaveLength(2);
     expect(refused(MAP, entries(entry('nothing', 'read'))).kind).toBe('undescribed');

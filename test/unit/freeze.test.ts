@@ -130,6 +130,7 @@ describe('grants under a freeze', () => {
     const refusal = ns.refused(ns.acquire('b', [leased('doc/held'), leased('dns/x')]));
     expect(refusal).toMatchObject({
       kind: 'frozen',
+      message: '"doc/held" is frozen, by "doc/{id}": an operator has stopped all grants there.',
       resource: 'doc/held',
       freezes: [{ pattern: 'doc/{id}', frozenBy: 'olga', reason: 'secret plans' }],
       blockers: [{ resource: 'doc/held', runId: 'a' }],

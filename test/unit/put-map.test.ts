@@ -330,7 +330,10 @@ describe('pairs of live leases that are now in conflict', () => {
     const { affected } = ns.putMap(document, 'revoke_newer');
     expect(ns.lease(newer)).toMatchObject({ state: 'ended', endReason: 'map_changed' });
     expect(ns.lease(older).state).toBe('active');
-    expect(affected.find((lease) => lease.leaseId === older.leaseId)?.conflictsWith).toEqual([newer.leaseId]);
+    expect(affected.map(({ leaseId, conflictsWith, ended }) => [leaseId, conflictsWith, ended])).toEqual([
+      [older.leaseId, [newer.leaseId], false],
+      [newer.leaseId, [older.leaseId], true],
+    ]);
     expect(ns.check(newer, {}).results[0]?.reason).toBe('map_changed');
   });
 

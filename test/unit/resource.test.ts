@@ -48,6 +48,8 @@ describe('the normal form of a resource (design: resources, locks and modes)', (
     expect(reason('a/b ')).toContain('segment 2 begins or ends with a space');
     expect(reason('a/b\u0000')).toContain('U+0000');
     expect(reason('a/b\u200b')).toContain('U+200B');
+    expect(reason('\ufeffa/b')).toContain('U+FEFF');
+    expect(reason('a/\u2028b')).toContain('U+2028');
     expect(reason('a/\ud800')).toContain('surrogate');
     expect(reason('a/U\u0308')).toContain('NFC');
     expect(reason('x'.repeat(1_025))).toContain('1024 bytes');

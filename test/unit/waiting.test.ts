@@ -497,7 +497,36 @@ describe('how waiting ends without a grant', () => {
     ns.sweep();
     expect(ns.lease(ns.waiting(answer))).toMatchObject({ state: 'ended', endReason: 'timed_out' });
     const again = ns.acquire('b', [leased('doc/x')], { wait: 5 * SECOND, key: 'k' });
-    expect(ns.refused(again)).toMatchObject({ kind: 'wait_timeout', resolution: { retryable: true } });
+    expect(ns.refused(again)).toMatchObject({
+      kind: 'wait_timeout',
+      message:
+        'The wait ended before "doc/x" could be granted. The request needs "doc/x", which is held by another run.',
+      resource: 'doc/x',
+      blockers: [{ runId: 'a', resource: 'doc/x' }],
+      retryAfter: 55 * SECOND,
+      resolution: { retryable: true },
+    });
+    ns.advance(55 * SECOND);
+    ns.sweep();
+    const later = ns.refused(ns.acquire('b', [leased('doc/x')], { wait: 5 * SECOND, key: 'k' }));
+    expect(later).toMatchObject({
+      kind: 'wait_timeout',
+      message: 'The wait ended before "doc/x" could be granted.',
+      resource: 'doc/x',
+      blockers: [],
+    });
+  });
+
+  it('the wait is over while an operator keeps everybody from it: what is frozen is told', () => {
+    const ns = new Namespace().runs('a');
+    ns.freeze('doc/x');
+    const request = [leased('doc/z'), leased('doc/x')];
+    ns.waiting(ns.acquire('a', request, { wait: 5 * SECOND, key: 'k' }));
+    ns.advance(5 * SECOND);
+    ns.sweep();
+    const told = ns.refused(ns.acquire('a', request, { wait: 5 * SECOND, key: 'k' }));
+    expect(told).toMatchObject({ kind: 'wait_timeout', resource: 'doc/x', freezes: [{ pattern: 'doc/x' }] });
+    expect(told.message).toContain('The wait ended before "doc/z" and 1 more could be granted. "doc/x" is frozen');
   });
 
   it('nobody came back for it: withdrawn', () => {
@@ -629,6 +658,13 @@ describe('how waiting ends without a grant', () => {
     ];
     expect(new Set(reasons.map(ended)).size).toBe(reasons.length);
     expect(endedWaiting(undefined).kind).toBe('ended');
+    const asked = sampleWaiter().entries[0]?.resource ?? '';
+    expect(asked).not.toBe('');
+    for (const endReason of reasons)
+      expect(endedWaiting({ ...sampleWaiter(), state: 'ended', endReason })).toMatchObject({
+        message: expect.stringContaining(asked),
+        resource: asked,
+      });
   });
 
   it('its resource set may not be had yet, on the map as it is now', () => {
@@ -664,7 +700,8 @@ describe('a resource set whose start lies ahead (C1a)', () => {
 
   it('is refused without wait, or with one that ends before it; the answer says when', () => {
     const ns = soon('a');
-    const refusal = { kind: 'lock_delay', retryAfter: START_IN, resolution: { retryable: true } };
+    const message = 'The resource set "now" cannot be had before its start time (not_before).';
+    const refusal = { kind: 'lock_delay', message, retryAfter: START_IN, resolution: { retryable: true } };
     expect(ns.refused(ns.acquire('a', set))).toMatchObject(refusal);
     expect(ns.refused(ns.acquire('a', set, { wait: START_IN }))).toMatchObject(refusal);
   });

@@ -26,6 +26,7 @@ export {
   isTracked,
   kindOf,
   observes,
+  pathNamed,
   type ResourceDescription,
   resolveResource,
 } from './map.js';

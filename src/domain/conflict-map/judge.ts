@@ -285,9 +285,9 @@ function proposeUnmatched(asked: Asked): Refusal {
 }
 
 function undescribed(map: ConflictMap, asked: Asked): Refusal {
-  const near = closestKinds(map, asked.segments);
-  const accepted =
-    near.length === 0 ? 'The map has no kinds yet.' : `Accepted would be a resource such as ${listed(near)}.`;
+  const near = closestKinds(map, asked);
+  const none = map.kinds.length === 0 ? 'The map has no kinds yet.' : 'The map has no kind that runs may write.';
+  const accepted = near.length === 0 ? none : `Accepted would be a resource such as ${listed(near)}.`;
   const where = asked.scope === 'subtree' ? `${quoted(asked.resource)} or anything below it` : quoted(asked.resource);
   return refuse(
     'undescribed',
@@ -304,11 +304,12 @@ function undescribed(map: ConflictMap, asked: Asked): Refusal {
 /** Kinds that are looked at for a hint: a refusal must stay cheap. */
 const MAX_LOOKED_AT = 1_000;
 
-/** The kinds that come closest: most of the first segments in common, then fewest letters different. */
-function closestKinds(map: ConflictMap, resource: readonly string[]): string[] {
+/** The kinds that come closest, of those that would be accepted (C2): most of the first segments in common, then fewest letters different. */
+function closestKinds(map: ConflictMap, { segments: resource, access }: Asked): string[] {
   const text = resource.join('/').slice(0, 24);
   const ranked = map.kinds
     .slice(0, MAX_LOOKED_AT)
+    .filter((kind) => access !== 'write' || takesWrites(kind))
     .map((kind) => ({ text: kind.pattern.text, common: commonSegments(kind, resource) }));
   const most = Math.max(0, ...ranked.map((kind) => kind.common));
   return ranked
@@ -318,6 +319,13 @@ function closestKinds(map: ConflictMap, resource: readonly string[]): string[] {
     .sort((a, b) => a.distance - b.distance)
     .slice(0, 3)
     .map((kind) => kind.text);
+}
+
+function takesWrites({ authority, actions }: Kind): boolean {
+  return (
+    authority === 'write' &&
+    [...actions.values()].some(({ access, approval }) => access === 'write' && approval === null)
+  );
 }
 
 function commonSegments(kind: Kind, resource: readonly string[]): number {

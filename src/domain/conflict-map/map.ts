@@ -1,5 +1,6 @@
 import type { ChangeClass } from '../change-class.js';
 import type { Access, Scope, Validation } from '../entry.js';
+import { invalidArgument } from '../fault.js';
 import type { Pattern } from '../pattern.js';
 import type { PatternIndex } from '../pattern-index.js';
 import { parseResource } from '../resource.js';
@@ -151,6 +152,13 @@ export function resolveResource(map: ConflictMap, text: string): Resolved {
       reason: `the alias ${JSON.stringify(alias.from)} makes a path of it of which ${applied.reason}`,
     };
   return { ok: true, resource: applied.resource, alias: alias.from };
+}
+
+/** The path of what a field of a request names, itself or by an alias; refused when it is neither, lest nothing be meant by it. */
+export function pathNamed(map: ConflictMap, field: string, text: string): string {
+  const resolved = resolveResource(map, text);
+  if (!resolved.ok) throw invalidArgument([{ field, description: resolved.reason }]);
+  return resolved.resource;
 }
 
 /** The kind of a resource's path: that of the most specific pattern; null: no kind matches. */

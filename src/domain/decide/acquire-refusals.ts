@@ -17,38 +17,49 @@ export function gone(message: string): Refusal {
   return refuse('ended', message, ASK_ANEW);
 }
 
-/** What the run of a waiting request is told that ended without a grant, by how it ended. */
-const ENDED_WAITING: Readonly<Record<EndReason, Refusal>> = {
-  timed_out: refuse('wait_timeout', 'The wait ended before the request could be granted.', {
-    action: 'Ask anew with a new idempotency key, or with a longer wait.',
-    who: 'runner',
-    retryable: true,
-  }),
-  withdrawn: gone('The place in the queue was given up: its run withdrew it, or nobody came back for it in time.'),
-  revoked: gone('An operator ended the waiting request.'),
-  run_stopped: refuse('run_ended', 'The run was stopped while the request waited.', NEW_RUN),
-  run_ended: refuse('run_ended', 'The run ended while the request waited.', NEW_RUN),
-  database_changed: refuse('ended', 'The database lost history, which ended every lease and every waiting request.', {
-    action: 'Ask an operator to check what the run did and to resume it; then ask anew with a new idempotency key.',
-    who: 'operator',
-    retryable: false,
-  }),
-  map_changed: gone('A change of the conflict map ended the waiting request.'),
-  taken_over: gone('An emergency take-over ended the waiting request.'),
-  parent_ended: gone("The parent run's lease ended, and the waiting request with it."),
-  refused: gone('The waiting request was decided again and refused.'),
-  released: gone('The waiting request was released.'),
+/** What the run of a waiting request is told that ended without a grant, by how it ended; `what` it had asked for. */
+const ENDED_WAITING: Readonly<Record<EndReason, (what: string) => Refusal>> = {
+  timed_out: (what) =>
+    refuse('wait_timeout', `The wait ended before ${what} could be granted.`, {
+      action: 'Ask anew with a new idempotency key, or with a longer wait.',
+      who: 'runner',
+      retryable: true,
+    }),
+  withdrawn: (what) =>
+    gone(`The place in the queue for ${what} was given up: its run withdrew it, or nobody came back for it in time.`),
+  revoked: (what) => gone(`An operator ended the request that waited for ${what}.`),
+  run_stopped: (what) => refuse('run_ended', `The run was stopped while its request waited for ${what}.`, NEW_RUN),
+  run_ended: (what) => refuse('run_ended', `The run ended while its request waited for ${what}.`, NEW_RUN),
+  database_changed: (what) =>
+    refuse(
+      'ended',
+      `The database lost history, which ended every lease and every waiting request; this one waited for ${what}.`,
+      {
+        action: 'Ask an operator to check what the run did and to resume it; then ask anew with a new idempotency key.',
+        who: 'operator',
+        retryable: false,
+      },
+    ),
+  map_changed: (what) => gone(`A change of the conflict map ended the request that waited for ${what}.`),
+  taken_over: (what) => gone(`An emergency take-over ended the request that waited for ${what}.`),
+  parent_ended: (what) =>
+    gone(`The parent run's lease ended, and with it the request that waited for a part of it: ${what}.`),
+  refused: (what) => gone(`The request that waited for ${what} was decided again and refused.`),
+  released: (what) => gone(`The request that waited for ${what} was released.`),
   // These end what was granted, which a waiting request was not.
-  expired: gone('The waiting request expired.'),
-  no_progress: gone('The waiting request ended without progress.'),
-  unclaimed: gone('Nobody claimed the grant in time.'),
+  expired: (what) => gone(`The request that waited for ${what} expired.`),
+  no_progress: (what) => gone(`The request that waited for ${what} ended without progress.`),
+  unclaimed: (what) => gone(`Nobody claimed the grant of ${what} in time.`),
 };
 
 /** How a waiting request ended without a grant, as its run is told. */
 export function endedWaiting(lease: Lease | undefined): Refusal {
   if (lease === undefined || lease.endReason === null) return gone('The waiting request is not known any more.');
-  const { endReason, endRefusal } = lease;
-  if (endReason !== 'refused' || endRefusal === null) return ENDED_WAITING[endReason];
+  const { endReason, endRefusal, entries } = lease;
+  if (endReason !== 'refused' || endRefusal === null) {
+    const asked = entries.filter(({ impliedBy }) => impliedBy === '').map(({ resource }) => resource);
+    return { ...ENDED_WAITING[endReason](someOf(asked)), resource: asked[0] ?? '' };
+  }
   const { kind, message, resource, resolution, cycle = [] } = endRefusal;
   const action = `${resolution.action.replace(/\.$/, '')}; a new try needs a new idempotency key.`;
   return refuse(
@@ -57,6 +68,13 @@ export function endedWaiting(lease: Lease | undefined): Refusal {
     { ...resolution, action },
     { resource, cycle },
   );
+}
+
+/** The first of what a request asked for, and how many there are besides. */
+function someOf(resources: readonly string[]): string {
+  const [first, ...others] = new Set(resources);
+  if (first === undefined) return 'its write set';
+  return others.length === 0 ? JSON.stringify(first) : `${JSON.stringify(first)} and ${others.length} more`;
 }
 
 const BREAK_UP = {
@@ -70,10 +88,18 @@ export function deadlocked(why: string, cycle: readonly string[]): Refusal {
   return refuse('deadlock', `${why}.`, BREAK_UP, { cycle });
 }
 
-export function notYet(notBefore: Micros, now: Micros): Refusal {
+/** When a named resource set can be had; null and 0 where none is named. */
+export interface Start {
+  readonly resourceSet: string | null;
+  readonly notBefore: Micros;
+}
+
+export const NO_START: Start = { resourceSet: null, notBefore: 0 };
+
+export function notYet({ resourceSet, notBefore }: Start, now: Micros): Refusal {
   return refuse(
     'lock_delay',
-    'The resource set cannot be had before its start time.',
+    `The resource set ${JSON.stringify(resourceSet ?? '')} cannot be had before its start time (not_before).`,
     { action: 'Wait for the start time (set wait), or ask again after it.', who: 'runner', retryable: true },
     { retryAfter: notBefore - now },
   );
@@ -184,9 +210,10 @@ export function inDoubt(
 export function frozen({ resource, freezes }: Frozen, otherwise: Refusal, now: Micros): Refusal {
   const until = thawsAt(freezes);
   const thaws = until === null ? null : Math.max(until - now, otherwise.retryAfter ?? 0);
+  const by = freezes.some(({ pattern }) => pattern === resource) ? '' : `, by ${JSON.stringify(freezes[0]?.pattern)}`;
   return refuse(
     'frozen',
-    `${JSON.stringify(resource)} is frozen: an operator has stopped all grants there.`,
+    `${JSON.stringify(resource)} is frozen${by}: an operator has stopped all grants there.`,
     {
       action:
         'Wait (set wait) until it is thawed, or ask for the grantable part; an operator sees who froze it and why (writ freeze list).',

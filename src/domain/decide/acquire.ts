@@ -134,7 +134,7 @@ export function admissible(
   if (unrehearsed !== null) return refused(unrehearsed);
   const notBefore = writeSet.notBefore ?? 0;
   if (notBefore > decision.now && (command.wait <= 0 || notBefore >= decision.now + command.wait))
-    return refused(notYet(notBefore, decision.now));
+    return refused(notYet({ resourceSet: command.request.resourceSet, notBefore }, decision.now));
   const limit = limitRefusal(decision, run, command.maxLiveLeases);
   if (limit !== null) return refused(limit);
   const { delegatedFrom, freshLeaseId: leaseId } = command;
@@ -169,10 +169,11 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
     return { kind: 'granted', writeSet, asker };
   }
   const grantable = isEarly ? [] : grantableNow(decision, command.request.entries, run, asker, queue);
+  const start = { resourceSet: command.request.resourceSet, notBefore };
   const inTheWay =
     isFree && believed !== null
       ? notYetSuspended(believed, decision.now)
-      : notNowRefusal(decision, writeSet.entries, { obstacles, doubts }, notBefore, grantable);
+      : notNowRefusal(decision, writeSet.entries, { obstacles, doubts }, start, grantable);
   if (command.wait <= 0) return refused(inTheWay);
   const cycle = deadlockCycle(decision, locks, asker, queue);
   if (cycle !== null) return refused(deadlock(inTheWay, cycle));
@@ -328,13 +329,23 @@ export function repeat(decision: Decision, command: AcquireCommand, binding: Key
   if (lease === undefined) return { kind: 'refusal', refusal: gone('What was granted by this key ended long ago.') };
   if (lease.state === 'active') return repeatActive(decision, lease);
   if (lease.state === 'waiting') return reattach(decision, lease);
-  return outcomeOf(lease);
+  return outcomeOf(decision, lease);
 }
 
 /** What has come of a request that waits no more. */
-function outcomeOf(lease: Lease): AcquireDecision {
+function outcomeOf(decision: Decision, lease: Lease): AcquireDecision {
   if (lease.grantedAt !== null) return { kind: 'lease', leaseId: lease.leaseId };
-  return { kind: 'refusal', refusal: endedWaiting(lease) };
+  return { kind: 'refusal', refusal: endOfWait(decision, lease) };
+}
+
+/** How a waiting request ended without a grant; when its time ran out, also who or what is in the way now. */
+export function endOfWait(decision: Decision, lease: Lease | undefined): Refusal {
+  const ended = endedWaiting(lease);
+  if (lease === undefined || ended.kind !== 'wait_timeout') return ended;
+  const { refusal } = describeWaiting(decision, { ...lease, state: 'waiting' });
+  const { message, resource, blockers, freezes, retryAfter } = refusal;
+  if (resource === '') return ended;
+  return { ...ended, message: `${ended.message} ${message}`, resource, blockers, freezes, retryAfter };
 }
 
 function repeatActive(decision: Decision, lease: Lease): AcquireDecision {
@@ -352,7 +363,7 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   if (place === null) throw new Error(`lease ${lease.leaseId.slice(0, 8)}… waits without a place in the queue`);
   if (queueEnd(place, now) !== null) {
     endPastLeases(decision, [lease]);
-    return outcomeOf(decision.lease(lease.leaseId) ?? lease);
+    return outcomeOf(decision, decision.lease(lease.leaseId) ?? lease);
   }
   const attachment = place.attachment + 1;
   decision.emit(
@@ -364,7 +375,7 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   );
   lookAgain(decision, [lease]);
   const after = decision.lease(lease.leaseId) ?? lease;
-  if (after.state !== 'waiting') return outcomeOf(after);
+  if (after.state !== 'waiting') return outcomeOf(decision, after);
   const { refusal, ahead } = describeWaiting(decision, after);
   return { kind: 'waiting', leaseId: lease.leaseId, attachment, place: ahead + 1, refusal };
 }
@@ -375,12 +386,17 @@ export function describeWaiting(
   lease: Lease,
   queue = new Queue(decision),
 ): { refusal: Refusal; ahead: number } {
-  const asker: Asker = { runId: lease.runId, order: lease.waiting?.queuedAt ?? 0, leaseId: lease.leaseId };
+  const { runId, leaseId, delegatedFrom } = lease;
+  const asker: Asker = { runId, order: lease.waiting?.queuedAt ?? 0, leaseId, delegatedFrom };
   const locks = locksOfLease(lease);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   const inTheWay = { obstacles, doubts: firstDoubts(decision, locks) };
+  const start = {
+    resourceSet: lease.request?.resourceSet ?? null,
+    notBefore: startOf(decision.state.map, lease.request),
+  };
   return {
-    refusal: notNowRefusal(decision, lease.entries, inTheWay, startOf(decision.state.map, lease.request), []),
+    refusal: notNowRefusal(decision, lease.entries, inTheWay, start, []),
     ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
   };
 }

@@ -11,7 +11,7 @@ import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { Micros } from '../time.js';
 import { noteUnmatched } from './acquire.js';
-import { alreadyHeld } from './acquire-refusals.js';
+import { alreadyHeld, NO_START } from './acquire-refusals.js';
 import {
   misfitFault,
   openRefusal,
@@ -138,7 +138,7 @@ function takenRefusal(decision: Decision, command: AmendCommand, run: Run, amend
   const isFrozen = frozenAmong(decision.state.freezes, entries) !== null;
   if (obstacles.length === 0 && doubts.length === 0 && !isClosed && !isFrozen) return null;
   const grantable = grantableNow(decision, command.request.add, run, asker, queue);
-  return withoutWait(notNowRefusal(decision, entries, { obstacles, doubts }, 0, grantable));
+  return withoutWait(notNowRefusal(decision, entries, { obstacles, doubts }, NO_START, grantable));
 }
 
 const askerOf = (run: Run, { leaseId }: AmendCommand): Asker => ({

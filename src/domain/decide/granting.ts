@@ -18,7 +18,7 @@ import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
 import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
 import { Queue } from '../queue.js';
-import type { Refusal } from '../refusal.js';
+import type { Refusal, RefusalKind } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
 import { alreadyHeld, deadlocked, notYet } from './acquire-refusals.js';
@@ -69,19 +69,31 @@ export function entriesWithToken(
   );
 }
 
-/** What `enforce` would have refused about `observe` entries: by the map, or because another run holds it or waits for it. */
+/** What `enforce` would have refused about `observe` entries: by the map, or because of what there is now. */
 function observedRefusals(decision: Decision, writeSet: Granting, asker: Asker, queue: Queue): Map<number, string> {
   const refused = new Map<number, string>(writeSet.observedRefusals.map(({ entry, refusal }) => [entry, refusal.kind]));
   writeSet.entries.forEach((entry, index) => {
-    if (entry.mode !== 'observe') return;
+    if (entry.mode !== 'observe' || refused.has(index)) return;
     const rules = writeSet.ruleLocks.filter((lock) => lock.entry === index);
-    const locks = locksOf([entry], rules);
-    if (freezesOver(decision.state.freezes, entry).length > 0) refused.set(index, 'frozen');
-    else if (!isFree(decision, locks, asker, queue)) refused.set(index, whyNotFree(decision, locks, asker, queue));
-    else if (isClosed(decision, entry)) refused.set(index, 'lock_delay');
-    else if (unrehearsed(decision, entry, asker.runId) !== null) refused.set(index, 'rehearsal_required');
+    const kind = refusedNow(decision, entry, locksOf([entry], rules), asker, queue);
+    if (kind !== null) refused.set(index, kind);
   });
   return refused;
+}
+
+/** Asked in the order in which a request of an enforced kind is. */
+function refusedNow(
+  decision: Decision,
+  entry: ExpandedEntry,
+  locks: readonly Lock[],
+  asker: Asker,
+  queue: Queue,
+): RefusalKind | null {
+  if (unrehearsed(decision, entry, asker.runId) !== null) return 'rehearsal_required';
+  if (ownHolder(decision.state, locks, asker, decision.now) !== null) return 'already_held';
+  if (freezesOver(decision.state.freezes, entry).length > 0) return 'frozen';
+  if (!isFree(decision, locks, asker, queue)) return whyNotFree(decision, locks, asker, queue);
+  return isClosed(decision, entry) ? 'lock_delay' : null;
 }
 
 /** Whether an entry of a view or local kind cannot be had yet, because grants of a lost history may still be believed (P3). */
@@ -207,7 +219,9 @@ function settleWaiter(decision: Decision, waiting: Lease, pass: Pass): Lock[] {
   if (believedUntil(decision, delegatedFrom, expanded.writeSet) !== null) return [];
   const notBefore = expanded.writeSet.notBefore ?? 0;
   if (notBefore > now)
-    return notBefore < place.waitsUntil ? [] : refuseWaiting(decision, waiting, notYet(notBefore, now));
+    return notBefore < place.waitsUntil
+      ? []
+      : refuseWaiting(decision, waiting, notYet({ ...waiting.request, notBefore }, now));
   if (closedEntry(decision, expanded.writeSet.entries) !== undefined) return [];
   if (frozenAmong(decision.state.freezes, expanded.writeSet.entries) !== null) return [];
   const locks = enforcedLocks(expanded.writeSet);

@@ -8,8 +8,7 @@ import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, waitersAhead 
 import type { Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
-import type { Micros } from '../time.js';
-import { closedAfterLoss, frozen, held, inDoubt, notYet } from './acquire-refusals.js';
+import { closedAfterLoss, frozen, held, inDoubt, notYet, type Start } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { closedEntry, enforcedLocks } from './granting.js';
 
@@ -46,7 +45,7 @@ export function notNowRefusal(
   decision: Decision,
   entries: ExpandedWriteSet['entries'],
   { obstacles, doubts }: { readonly obstacles: readonly Obstacle[]; readonly doubts: readonly Doubt[] },
-  notBefore: Micros,
+  start: Start,
   grantable: readonly RequestedEntry[],
 ): Refusal {
   const { state, now } = decision;
@@ -61,8 +60,8 @@ export function notNowRefusal(
         : held(state.map, entries, obstacles, now, grantable);
   const stopped = frozenAmong(state.freezes, entries);
   const inTheWay = stopped === null ? unfrozen : frozen(stopped, unfrozen, now);
-  if (notBefore <= now) return inTheWay;
-  const early = notYet(notBefore, now);
+  if (start.notBefore <= now) return inTheWay;
+  const early = notYet(start, now);
   if (obstacles.length === 0 && doubts.length === 0 && !isLoss && stopped === null) return early;
   const { blockers, resource, freezes } = inTheWay;
   return {

@@ -72,6 +72,7 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   settleDelegations(decision, changes);
   const conflicts = conflictsAmong(decision, changes);
   if (command.onLiveConflict === 'refuse' && conflicts.size > 0) throw liveConflict(conflicts);
+  const met = onlyMet(decision, changes, conflicts);
   const newer = command.onLiveConflict === 'revoke_newer' ? newerOfPairs(decision, conflicts) : new Set<string>();
   const doomed = [...newer].map((leaseId) => decision.state.leases.get(leaseId)).filter((lease) => lease !== undefined);
   if (doomed.length > 0)
@@ -85,7 +86,7 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   // What is in doubt may keep less from others than by the map before.
   const moved = decision.state.inDoubt > 0 || changes.some((change) => change.next !== null);
   const stuck = moved ? settleQueue(decision, command.requestIds) : [];
-  const told = withDeadlocked(changes, stuck);
+  const told = [...withDeadlocked(changes, stuck), ...met];
   const ended = new Set([...newer, ...stuck.map(({ lease }) => lease.leaseId)]);
   const affected = told.map((change) => affectedBy(change, conflicts, ended));
   return {
@@ -203,6 +204,20 @@ function conflictsAmong(decision: Decision, changes: readonly Change[]): Map<str
   return conflicts;
 }
 
+/** What a changed lease meets, and the change gives nothing more itself: it is hit all the same. */
+function onlyMet(
+  decision: Decision,
+  changes: readonly Change[],
+  conflicts: ReadonlyMap<string, ReadonlySet<string>>,
+): Change[] {
+  const changed = new Set(changes.map(({ lease }) => lease.leaseId));
+  return [...conflicts.keys()]
+    .filter((leaseId) => !changed.has(leaseId))
+    .map((leaseId) => decision.state.leases.get(leaseId))
+    .filter((lease) => lease !== undefined)
+    .map((lease) => ({ lease, next: null, noLongerGranted: '' }));
+}
+
 function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, ReadonlySet<string>>): Set<string> {
   // What has ended cannot be ended again: it counts as the older one.
   const grantedAt = (leaseId: string): Micros => {
@@ -290,7 +305,7 @@ function liveConflict(conflicts: ReadonlyMap<string, ReadonlySet<string>>): Faul
   return new Fault(
     'failed_precondition',
     'LIVE_CONFLICT',
-    `The new map puts ${pairs.length} pair(s) of live leases in conflict. Wait for them to end, or choose revoke_newer or keep_until_end.`,
+    `Nothing was changed: the new map puts ${pairs.length} pair(s) of live leases in conflict, such as ${pairs.slice(0, 3).join(', ')} (the beginnings of their ids; a preview of the map has them in full). Wait for them to end, or choose revoke_newer or keep_until_end.`,
     { metadata: { pairs: pairs.slice(0, 16).join(','), pair_count: String(pairs.length) } },
   );
 }

@@ -1,4 +1,4 @@
-import { type ConflictMap, type Kind, kindOf, kindsOf, resolveResource } from '../conflict-map/index.js';
+import { type ConflictMap, type Kind, kindOf, kindsOf, pathNamed } from '../conflict-map/index.js';
 import type { ExpandedEntry } from '../entry.js';
 import { Fault, invalidArgument } from '../fault.js';
 import { type Refusal, refuse } from '../refusal.js';
@@ -97,9 +97,8 @@ function kindToRehearse(
   field: string,
   { target }: Recorder,
 ): { kind: Kind; resource: string } {
-  const resolved = resolveResource(map, text);
-  if (!resolved.ok) throw invalidArgument([{ field, description: resolved.reason }]);
-  const kind = kindOf(map, resolved.resource);
+  const resource = pathNamed(map, field, text);
+  const kind = kindOf(map, resource);
   if (kind === null)
     throw invalidArgument([
       { field, description: 'no kind of the conflict map matches it, so there is nothing to rehearse' },
@@ -111,7 +110,7 @@ function kindToRehearse(
       `The kind ${JSON.stringify(kind.pattern.text)} is owned by ${kind.ownerService.join(', ')}, and its rehearsals are recorded by these, or by an admin.`,
       { metadata: { kind: kind.pattern.text } },
     );
-  return { kind, resource: resolved.resource };
+  return { kind, resource };
 }
 
 /** Records of kinds that the map does not have any more stay, in case it has them again; hence a bound. */

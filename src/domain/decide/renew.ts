@@ -119,7 +119,7 @@ function noSuchLease(): Refusal {
 /** Why nothing can be changed about a lease that is not active. */
 export function endedRefusal(lease: Lease): Refusal {
   if (lease.state === 'waiting')
-    return refuse('ended', 'The request is still waiting; there is nothing to renew.', {
+    return refuse('ended', 'The request is still waiting: nothing is held yet that could be renewed or amended.', {
       action: 'Call AcquireWriteSet again with the same key.',
       who: 'runner',
       retryable: true,
@@ -134,7 +134,7 @@ function tooLate(): Refusal {
 function noProgress(): Refusal {
   return refuse(
     'no_progress',
-    'The progress marker did not change within the progress window; the lease ends at its current expiry.',
+    'The lease is not extended past its progress window without a changed progress marker; it ends at its current expiry.',
     {
       action: 'Renew with a new progress marker before the expiry, or stop writing.',
       who: 'runner',

@@ -1,5 +1,5 @@
 import { type Admission, isInDoubt, isOpen, type ReportedWrite } from '../admission.js';
-import { isTracked, kindOf, resolveResource } from '../conflict-map/index.js';
+import { isTracked, kindOf, pathNamed } from '../conflict-map/index.js';
 import { locksOfDoubt } from '../doubt.js';
 import { Fault, invalidArgument } from '../fault.js';
 import type { Lease } from '../lease.js';
@@ -143,9 +143,7 @@ function lease(decision: Decision, leaseId: string): Lease {
 }
 
 function pathOf(decision: Decision, told: ToldWrite): { resource: string; action: string } {
-  const resolved = resolveResource(decision.state.map, told.resource);
-  if (!resolved.ok) throw invalidArgument([{ field: `${told.field}.resource`, description: resolved.reason }]);
-  return { resource: resolved.resource, action: told.action };
+  return { resource: pathNamed(decision.state.map, `${told.field}.resource`, told.resource), action: told.action };
 }
 
 /** Nobody writes what a lease could not have done into the history of its run. */

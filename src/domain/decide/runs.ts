@@ -1,4 +1,5 @@
 import { beyondAllowances, type Ceiling } from '../ceiling.js';
+import { pathNamed } from '../conflict-map/index.js';
 import type { Allowance } from '../entry.js';
 import { Fault, invalidArgument, type Violation } from '../fault.js';
 import { principalScope, runScope } from '../key-binding.js';
@@ -262,7 +263,7 @@ export interface StopRunsCommand {
   readonly caller: string;
   /** Empty: of any principal. */
   readonly principal: string;
-  /** Empty: whatever they hold. */
+  /** A path or an alias. Empty: whatever they hold. */
   readonly resource: string;
   readonly reason: string;
   readonly idempotencyKey: string;
@@ -284,7 +285,10 @@ export function decideStopRuns(
     decision.needRuns(runIds);
     return { runIds, effectiveAt: inForce(decision, binding.boundAt, runIds) };
   }
-  const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, command));
+  const { map } = decision.state;
+  const resource = command.resource === '' ? '' : pathNamed(map, 'resource', command.resource);
+  const wanted = { principal: command.principal, resource };
+  const matching = [...decision.state.runs.values()].filter((run) => !hasEnded(run) && matches(decision, run, wanted));
   const runIds = matching.map((run) => run.runId);
   decision.emit(
     {
@@ -311,13 +315,13 @@ export function decideStopRuns(
   return { runIds, effectiveAt: inForce(decision, decision.now, runIds) };
 }
 
-function matches(decision: Decision, run: Run, command: StopRunsCommand): boolean {
-  if (command.principal !== '' && run.principal !== command.principal) return false;
-  if (command.resource === '') return true;
+function matches(decision: Decision, run: Run, wanted: Pick<StopRunsCommand, 'principal' | 'resource'>): boolean {
+  if (wanted.principal !== '' && run.principal !== wanted.principal) return false;
+  if (wanted.resource === '') return true;
   for (const lease of liveLeasesOf(decision.state, run.runId)) {
-    if (lease.entries.some((entry) => touches(entry.resource, command.resource))) return true;
+    if (lease.entries.some((entry) => touches(entry.resource, wanted.resource))) return true;
   }
-  return openWritesOf(decision.state, run.runId).some(({ resource }) => touches(resource, command.resource));
+  return openWritesOf(decision.state, run.runId).some(({ resource }) => touches(resource, wanted.resource));
 }
 
 /** Whether one of two resources is at, above or below the other. */

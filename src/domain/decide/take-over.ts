@@ -18,7 +18,7 @@ import {
   recordRefusal,
   repeat,
 } from './acquire.js';
-import { frozen, waiterLimit } from './acquire-refusals.js';
+import { frozen, NO_START, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { freedBy, openLocalKinds } from './ending.js';
@@ -129,7 +129,7 @@ function obstacles(decision: Decision, locks: readonly Lock[], asker: Asker): Ob
 /** What is in the way now, whoever waits. */
 function notNow(decision: Decision, { locks, asker, writeSet }: Admissible): Refusal {
   const inTheWay = { obstacles: obstacles(decision, locks, asker), doubts: firstDoubts(decision, locks) };
-  return notNowRefusal(decision, writeSet.entries, inTheWay, 0, []);
+  return notNowRefusal(decision, writeSet.entries, inTheWay, NO_START, []);
 }
 
 /** Returns the locks that the ends free. */

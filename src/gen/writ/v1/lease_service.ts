@@ -533,7 +533,7 @@ export interface RevokeLeaseRequest {
   namespace: string;
   /** The lease, or the waiting request. Required. */
   leaseId: string;
-  /** Why, for the log and the holder; 1 to 1,024 bytes. Required. */
+  /** Why, for the log; 1 to 1,024 bytes. Its holder is told that it was revoked. Required. */
   reason: string;
 }
 
@@ -688,7 +688,7 @@ export interface ListLeasesRequest {
   namespace: string;
   /** Only leases of this run. Empty: all that the caller may see. */
   runId: string;
-  /** Only leases that meet this resource: at, above or below it. Empty: all. */
+  /** Only leases that meet this resource (a path or an alias): at, above or below it. Empty: all. */
   resource: string;
   /** Only these states. Empty: WAITING and ACTIVE. */
   states: LeaseState[];
@@ -785,7 +785,7 @@ export interface ListInDoubtRequest {
   namespace: string;
   /** Only those of this run. Empty: of any. */
   runId: string;
-  /** Only those at, above or below this resource. Empty: any. */
+  /** Only those at, above or below this resource (a path or an alias). Empty: any. */
   resource: string;
   /** Also writes that are open under a lease which lives. */
   includeOpen: boolean;

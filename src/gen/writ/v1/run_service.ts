@@ -322,7 +322,7 @@ export interface StopRunsRequest {
   namespace: string;
   /** Only runs of this principal. Empty: of any. */
   principal: string;
-  /** Only runs that hold or wait for something at, above or below this resource. Empty: any. */
+  /** Only runs that hold or wait for something at, above or below this resource (a path or an alias). Empty: any. */
   resource: string;
   /** Must be true when neither principal nor resource is given: stops every run of the namespace. */
   all: boolean;
