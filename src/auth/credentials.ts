@@ -8,7 +8,7 @@ import { SIGNING_ALG } from './signing-keys.js';
  * algorithm is ours, and of its header only `kid` is looked at, among keys that we published (F18, F19).
  */
 
-export const CREDENTIAL_TYPE = 'at+jwt';
+const CREDENTIAL_TYPE = 'at+jwt';
 export const MAX_CREDENTIAL_BYTES = 16_384;
 
 /** All that we put into a header. Others could let the token choose its key, or change what is signed. */

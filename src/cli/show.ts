@@ -23,12 +23,11 @@ function word(names: Readonly<Record<number, string>>, prefix: string, value: nu
 }
 
 export const accessWord = (access: Access): string => word(Access, 'ACCESS_', access);
-export const scopeWord = (scope: Scope): string => word(Scope, 'SCOPE_', scope);
-export const leaseStateWord = (state: LeaseState): string => word(LeaseState, 'LEASE_STATE_', state);
+const leaseStateWord = (state: LeaseState): string => word(LeaseState, 'LEASE_STATE_', state);
 export const endReasonWord = (reason: EndReason): string =>
   reason === 0 ? '' : word(EndReason, 'END_REASON_', reason);
 export const runStateWord = (state: RunState): string => word(RunState, 'RUN_STATE_', state);
-export const refusalWord = (kind: RefusalKind): string => word(RefusalKind, 'REFUSAL_KIND_', kind);
+const refusalWord = (kind: RefusalKind): string => word(RefusalKind, 'REFUSAL_KIND_', kind);
 
 /** `2026-12-01 10:00:00Z`; empty when it is absent. */
 export function when(timestamp: Timestamp | undefined): string {

@@ -15,7 +15,7 @@ function node<T>(): Node<T> {
 }
 
 /** A segment that stands for any that no pattern names: no resource can contain it. */
-export const ANY_SEGMENT = '\u0000';
+const ANY_SEGMENT = '\u0000';
 
 /**
  * Values by pattern, as a trie over segments: what matches a resource is found along its segments,

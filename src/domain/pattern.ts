@@ -143,11 +143,6 @@ export interface Region {
   readonly below: boolean;
 }
 
-/** Whether some resource matches both. (Only the bound on a resource's bytes is not looked at.) */
-export function patternsOverlap(a: Pattern, b: Pattern): boolean {
-  return regionsOverlap({ segments: a.segments, below: false }, { segments: b.segments, below: false });
-}
-
 /** Whether some resource is in both. (Only the bounds on a resource are not looked at.) */
 export function regionsOverlap(a: Region, b: Region): boolean {
   const depth = Math.max(a.segments.length, b.segments.length);
@@ -174,17 +169,12 @@ export function patternCovers(outer: Pattern, inner: Pattern): boolean {
   return outer.segments.length === inner.segments.length;
 }
 
-/** Whether the pattern can match the resource or something below it. */
-export function matchesAtOrBelow(pattern: Pattern, resource: readonly string[]): boolean {
-  return bindAtOrBelow(pattern, resource) !== null;
-}
-
 /**
  * Whether the patterns together match the resource and everything that can be below it. Below the
  * resource a segment that no literal names is the hardest to match, so only such ones are tried.
  */
 export function coverSubtree(patterns: readonly Pattern[], resource: readonly string[]): boolean {
-  let alive = patterns.filter((pattern) => matchesAtOrBelow(pattern, resource));
+  let alive = patterns.filter((pattern) => bindAtOrBelow(pattern, resource) !== null);
   for (let depth = resource.length; depth <= MAX_SEGMENTS; depth += 1) {
     const matched = alive.some(
       ({ segments }) => segments.length === depth || (segments.length < depth && endsInRest(segments)),
@@ -197,20 +187,3 @@ export function coverSubtree(patterns: readonly Pattern[], resource: readonly st
 }
 
 const endsInRest = (segments: readonly PatternSegment[]): boolean => segments[segments.length - 1]?.kind === 'rest';
-
-/** Negative: `a` is more specific; 0: they are equally specific, that is of one shape. A literal goes before a capture, a capture before a rest, left to right. */
-export function compareSpecificity(a: Pattern, b: Pattern): number {
-  const depth = Math.min(a.segments.length, b.segments.length);
-  for (let index = 0; index < depth; index += 1) {
-    const one = a.segments[index] as PatternSegment;
-    const other = b.segments[index] as PatternSegment;
-    const difference = RANK[one.kind] - RANK[other.kind];
-    if (difference !== 0) return difference;
-    // Two literals that differ share no resource; any order will do, as long as it is one.
-    if (one.kind === 'literal' && other.kind === 'literal' && one.text !== other.text)
-      return one.text < other.text ? -1 : 1;
-  }
-  return b.segments.length - a.segments.length;
-}
-
-const RANK = { literal: 0, capture: 1, rest: 2 } as const;

@@ -67,7 +67,7 @@ const OF_ASKING = ['stopped_run'];
 const OF_LEASES = ['late_write', 'write_past_open'];
 
 /** The cases that a kind's rehearsal must have passed. */
-export function requiredCases(kind: Kind): readonly string[] {
+function requiredCases(kind: Kind): readonly string[] {
   return [
     ...OF_WRITES,
     ...(kind.validation === 'introspect' ? OF_ASKING : []),

@@ -1,7 +1,7 @@
 import type { Scope } from './entry.js';
 
 /** Bounds of a resource's path (design: resources, locks and modes). */
-export const MAX_RESOURCE_BYTES = 1_024;
+const MAX_RESOURCE_BYTES = 1_024;
 export const MAX_SEGMENTS = 32;
 
 export type ParsedResource =

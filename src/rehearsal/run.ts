@@ -266,7 +266,7 @@ export function shortTtlMs({ runs }: RehearsalConfig): number {
 }
 
 /** A change with what it says, and what writes have in common. */
-export function changeOf({ write, changes }: ResourceConfig, name: ChangeName) {
+function changeOf({ write, changes }: ResourceConfig, name: ChangeName) {
   const change: ChangeConfig = changes[name] ?? (name === 'late' ? changes.a : {});
   return {
     method: change.method ?? write.method,

@@ -62,7 +62,7 @@ export async function expectUnchanged(reader: RehearsalRun, since: Snapshot, wha
   throw new Breach(`${what} changed the resource all the same: ${versions}`);
 }
 
-export function sameState(a: Snapshot, b: Snapshot): boolean {
+function sameState(a: Snapshot, b: Snapshot): boolean {
   return isDeepStrictEqual(a.version, b.version) && isDeepStrictEqual(a.content, b.content);
 }
 
@@ -163,7 +163,7 @@ export function requireKey(stage: Stage): void {
     throw new NotApplicable('no write of the configuration sends an {idempotency_key}');
 }
 
-export function saysAnywhere({ resource }: Stage, place: string): boolean {
+function saysAnywhere({ resource }: Stage, place: string): boolean {
   return JSON.stringify([resource.write, resource.changes]).includes(`{${place}`);
 }
 

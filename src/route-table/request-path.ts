@@ -10,7 +10,7 @@ export type ReadPath =
   | { readonly ok: false; readonly message: string };
 
 /** Longest path of a request, as sent; a resource of 1,024 bytes, all of them escaped, takes 3,072. */
-export const MAX_PATH_LENGTH = 8_192;
+const MAX_PATH_LENGTH = 8_192;
 /** Segments of a request's path, and of a route's. */
 export const MAX_PATH_SEGMENTS = 64;
 

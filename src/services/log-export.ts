@@ -9,7 +9,7 @@ import type { Checkpoint } from './api.js';
  * order, up to the checkpoint's revision. Every line is the canonical JSON (RFC 8785) of its content and ends with a
  * line feed; a reader takes no other spelling of the same content, so that no byte can be changed unseen.
  */
-export const EXPORT_FORMAT = 'writ-audit-export/1';
+const EXPORT_FORMAT = 'writ-audit-export/1';
 
 export interface ExportHeader {
   readonly namespace: string;

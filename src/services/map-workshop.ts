@@ -7,12 +7,12 @@ import type { LocatedMapProblem } from './conflict-map-text.js';
 import type { BoundedMapJob, MapJob, MapResult, MapSource, NamedText } from './map-jobs.js';
 
 /** Of reading and judging one document, or answering one question about a map. */
-export const MAP_TIME_LIMIT_MS = 10_000;
+const MAP_TIME_LIMIT_MS = 10_000;
 const MEMORY_LIMIT_MB = 512;
 /** Calls about maps that are in progress on one replica. */
 const MAX_CALLS = 32;
 /** The same of one principal, so that nobody keeps the others out. */
-export const MAX_CALLS_OF_ONE = 4;
+const MAX_CALLS_OF_ONE = 4;
 
 /**
  * Where conflict maps are read, judged and asked about: in a thread, so that a document which costs

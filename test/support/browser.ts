@@ -12,7 +12,7 @@ import { afterAll, afterEach, beforeAll, describe, expect } from 'vitest';
  */
 
 /** Where a Chromium is: WRIT_CHROMIUM, or one on the PATH; null: there is none. */
-export function findChromium(): string | null {
+function findChromium(): string | null {
   const { WRIT_CHROMIUM: given, PATH: path = '' } = process.env;
   if (given !== undefined && given !== '') return given;
   const names = ['chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable'];
@@ -20,7 +20,7 @@ export function findChromium(): string | null {
   return places.find(isExecutable) ?? null;
 }
 
-export const NO_BROWSER =
+const NO_BROWSER =
   'no Chromium is here, so the tests in a browser are skipped. `apt-get install chromium` brings one; WRIT_CHROMIUM names another.';
 
 export interface TestBrowser {

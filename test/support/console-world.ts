@@ -4,7 +4,7 @@ import { type HttpApi, httpApi } from './http-api.js';
 
 /** A coordinator on a busy day: something of everything that the console shows. */
 
-export const WORLD_MAP = `# Who may change what in production.
+const WORLD_MAP = `# Who may change what in production.
 version: 1
 unmatched: deny
 

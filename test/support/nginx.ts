@@ -10,7 +10,7 @@ import { makeTestDirectory } from './global-setup.js';
 const CONF = fileURLToPath(new URL('../../examples/python-behind-nginx/nginx.conf', import.meta.url));
 
 /** Debian puts it where ordinary users have no path to. */
-export const NGINX = '/usr/sbin/nginx';
+const NGINX = '/usr/sbin/nginx';
 
 /** Why the real nginx cannot be used here; empty: it can. */
 export function whyNoNginx(): string {

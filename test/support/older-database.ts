@@ -17,7 +17,7 @@ export async function sql(url: string, ...statements: string[]): Promise<void> {
 }
 
 /** Stops the server and leaves its directory: `stop` of the support removes it. */
-export async function stopServer(postgres: PrivatePostgres): Promise<void> {
+async function stopServer(postgres: PrivatePostgres): Promise<void> {
   await sql(postgres.url, 'CHECKPOINT');
   await postgres.kill9();
 }

@@ -14,7 +14,7 @@ import type { AppendBatch, EventRecord, Head, MapVersion } from '../../src/stora
 /** 2026-01-01T00:00:00Z in microseconds: a moment in the past of every test's database clock. */
 export const SAMPLE_TIME = 1_767_225_600_000_000;
 
-export const ZERO_HASH = '0'.repeat(64);
+const ZERO_HASH = '0'.repeat(64);
 
 export function sampleHash(...parts: readonly unknown[]): string {
   return createHash('sha256').update(JSON.stringify(parts)).digest('hex');

@@ -644,7 +644,7 @@ interface LetIn {
 
 const NEVER_GRANTED: ReadonlySet<RefusalKind> = new Set(['ended', 'wait_timeout', 'run_ended']);
 
-export class Simulation {
+class Simulation {
   readonly database: SimDatabase;
   readonly network: Statement[] = [];
   /** What the clocks of all replicas show: it goes on, and is never set. */

@@ -15,7 +15,7 @@ kinds:
       patch: { access: write, change_class: derived }
 `;
 
-export const inOneHour = () => ({ seconds: BigInt(Math.floor(Date.now() / 1_000) + 3_600), nanos: 0 });
+const inOneHour = () => ({ seconds: BigInt(Math.floor(Date.now() / 1_000) + 3_600), nanos: 0 });
 
 export async function newRun(client: WritClient): Promise<string> {
   const { run } = await client.run.createRun({

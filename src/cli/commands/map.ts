@@ -93,7 +93,7 @@ interface Problem {
   readonly warning: boolean;
 }
 
-export function showProblems(
+function showProblems(
   out: Output,
   problems: readonly Problem[],
   say: (text: string) => void = (text) => out.line(text),

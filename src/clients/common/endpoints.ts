@@ -1,7 +1,7 @@
 import { WritError } from './errors.js';
 
 /** More replicas than this are for a name with several addresses, or for a balancer. */
-export const MAX_ENDPOINTS = 16;
+const MAX_ENDPOINTS = 16;
 
 /** One replica, and the connection to it. */
 interface Connected<C> {

@@ -58,7 +58,7 @@ export function sessionOf(client: WritClient): RunnerSession {
  * The leases of a process on one stream, where there is one; else each call by itself. What was asked on a stream that ended
  * is asked again by itself: acquires and releases are the same however often they are made, and so are renewals.
  */
-export class RunnerSession {
+class RunnerSession {
   private readonly stream: Stream | null;
   private readonly listeners = new Map<string, (event: Happened) => void>();
   /** Places in the queue, until something comes of them. */

@@ -26,7 +26,7 @@ export interface PreconditionHeaders {
 }
 
 /** Entity tags of one header, and its length. */
-export const MAX_TAGS = 32;
+const MAX_TAGS = 32;
 const MAX_HEADER = 8_192;
 
 /**

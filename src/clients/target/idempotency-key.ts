@@ -6,7 +6,7 @@ import { ProblemError } from './problem-error.js';
 const canonicalize = canonicalizeModule as unknown as (value: unknown) => string | undefined;
 
 /** Longest key, in characters. */
-export const MAX_KEY_LENGTH = 255;
+const MAX_KEY_LENGTH = 255;
 
 /**
  * The key of an `Idempotency-Key` header: a quoted string, as the IETF draft has it, or the bare token that most clients

@@ -93,7 +93,7 @@ export function inFlight(leaseLeftMs: number): ProblemError {
 }
 
 /** E3: a visible stuck item beats an invisible duplicate. */
-export function outcomeUnknown(): ProblemError {
+function outcomeUnknown(): ProblemError {
   return new ProblemError({
     status: 409,
     code: 'outcome_unknown',

@@ -103,7 +103,7 @@ export interface IdempotentRequest extends FingerprintedRequest {
   readonly idempotencyKey: string | undefined;
 }
 
-export const REPLAYED_HEADER = 'idempotency-replayed';
+const REPLAYED_HEADER = 'idempotency-replayed';
 
 /**
  * Does a request once, and answers every repetition of it with the first answer, marked `idempotency-replayed: true`.

@@ -123,7 +123,7 @@ export function applyAlias(
 }
 
 /** Negative: `a` is more specific; 0: equally. Text before a capture, a capture before a rest, left to right. */
-export function compareAliases(a: Alias, b: Alias): number {
+function compareAliases(a: Alias, b: Alias): number {
   return a.shape === b.shape ? 0 : a.shape < b.shape ? -1 : 1;
 }
 

@@ -36,7 +36,7 @@ export interface ExpandBounds {
 }
 
 /** Entries that rules may bring to one write set, however they imply each other. */
-export const MAX_IMPLIED = 1_024;
+const MAX_IMPLIED = 1_024;
 
 /** Times that rules may be followed for one write set, also where what they bring is there already. */
 export const MAX_FOLLOWED = 16_384;

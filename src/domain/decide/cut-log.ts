@@ -8,7 +8,7 @@ import type { Decision } from './decision.js';
  * they were.
  */
 const MIN_AGE_HOURS = 24;
-export const MIN_AGE_OF_CUT: Micros = MIN_AGE_HOURS * 3_600 * SECOND;
+const MIN_AGE_OF_CUT: Micros = MIN_AGE_HOURS * 3_600 * SECOND;
 
 export interface CutLogCommand {
   /** Of the last event that goes. */

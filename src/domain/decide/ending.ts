@@ -102,7 +102,7 @@ function endOf(decision: Decision, runId: string, state: EndedRunState) {
 }
 
 /** Whether the outcome of a write is not known that the run, or one below it, was let in for. */
-export function isUnresolved(state: State, runId: string): boolean {
+function isUnresolved(state: State, runId: string): boolean {
   return state.openWritesOf.get(runId) !== undefined || state.childrenOf.get(runId) !== undefined;
 }
 

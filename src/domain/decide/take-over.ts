@@ -47,7 +47,7 @@ export interface TakeOverDecision {
 }
 
 /** Leases that one take-over may end, or write the end of: it is one append. */
-export const MAX_TAKEN_OVER = 1_000;
+const MAX_TAKEN_OVER = 1_000;
 
 /** The same key, the same lease (P6): it lies beside the keys by which the run itself acquires. */
 export function decideTakeOver(decision: Decision, command: TakeOverCommand): TakeOverDecision {

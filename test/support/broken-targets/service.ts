@@ -291,7 +291,7 @@ function resourceOf(c: Context): string {
   return `${c.req.param('kind')}/${c.req.param('id')}`;
 }
 
-export function refuseUnless(decision: FenceDecision, { resource }: Write): void {
+function refuseUnless(decision: FenceDecision, { resource }: Write): void {
   if (decision.allowed) return;
   const next = 'Stop, and ask for a new lease.';
   if (decision.error !== undefined)
