@@ -1,9 +1,9 @@
-import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
+import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Micros } from '../domain/time.js';
-import { canonicalJson } from '../engine/canonical-json.js';
 import type { Checkpoint } from './api.js';
+import { checkpointStatement, keyFingerprint, keyIdOf } from './checkpoint-signature.js';
 
 /** Signs statements about how far a log goes: Ed25519, RFC 8032 (A2). */
 export interface CheckpointSigner {
@@ -16,14 +16,11 @@ export function fileCheckpointSigner(path: string): CheckpointSigner {
   const privateKey = readKey(path) ?? makeKey(path);
   const publicKey = createPublicKey(privateKey);
   const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }) as string;
-  const keyId = createHash('sha256')
-    .update(publicKey.export({ type: 'spki', format: 'der' }))
-    .digest('hex')
-    .slice(0, 16);
+  const keyId = keyIdOf(keyFingerprint(publicKeyPem));
   return {
     keyId,
     sign(namespace, revision, hash, time) {
-      const statement = Buffer.from(canonicalJson({ namespace, revision, hash, time }));
+      const statement = checkpointStatement({ namespace, revision, hash, time });
       return { namespace, revision, hash, time, signature: sign(null, statement, privateKey), keyId, publicKeyPem };
     },
   };

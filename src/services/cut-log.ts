@@ -4,9 +4,9 @@ import { cutPortion } from '../engine/cut-portion.js';
 import { lostBranches } from '../engine/lost-branches.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { At, CallContext, CutLogInput, CutLogOutcome } from './api.js';
+import { isSigned } from './checkpoint-signature.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
-import { isSigned } from './kept-checkpoint.js';
 
 /** Removed at once, so that nothing else waits for it. */
 const PORTION = 2_000;

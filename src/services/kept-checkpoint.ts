@@ -1,20 +1,5 @@
-import { createPublicKey, verify as verifySignature } from 'node:crypto';
 import type { EventRecord } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
-import { checkpointStatement } from './log-export.js';
-
-/** Whether a checkpoint is signed by the public key that it names; false also when there is no such key. */
-export function isSigned(checkpoint: Checkpoint): boolean {
-  try {
-    const key = createPublicKey(checkpoint.publicKeyPem);
-    return (
-      key.asymmetricKeyType === 'ed25519' &&
-      verifySignature(null, checkpointStatement(checkpoint), key, checkpoint.signature)
-    );
-  } catch {
-    return false;
-  }
-}
 
 /** What a checkpoint that the reader has kept says against a log. */
 export interface KeptFlaw {

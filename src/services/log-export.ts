@@ -1,5 +1,4 @@
 import { Buffer } from 'node:buffer';
-import { createPublicKey } from 'node:crypto';
 import { z } from 'zod';
 import type { EventRecord } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
@@ -18,12 +17,6 @@ export interface ExportHeader {
   /** Hash of the event at that revision, which the first event of the export follows; null: not said. */
   readonly afterHash: string | null;
   readonly checkpoint: Checkpoint;
-}
-
-/** The statement that a checkpoint's signature is over: canonical JSON, UTF-8. */
-export function checkpointStatement(checkpoint: Pick<Checkpoint, 'namespace' | 'revision' | 'hash' | 'time'>): Buffer {
-  const { hash, namespace, revision, time } = checkpoint;
-  return Buffer.from(JSON.stringify({ hash, namespace, revision, time }), 'utf8');
 }
 
 /** The first line, without its line feed. */
@@ -194,11 +187,6 @@ export function parseEvent(line: string): Parsed<EventRecord> {
     texts: e.texts ?? [],
   };
   return exactly(value, formatEvent(value), line);
-}
-
-/** The same key whatever the line breaks of its PEM; throws on what is no public key. */
-export function normalPublicKey(pem: string): string {
-  return createPublicKey(pem).export({ type: 'spki', format: 'pem' }).toString();
 }
 
 function parseWith<T>(form: z.ZodType<T>, line: string): Parsed<T> {

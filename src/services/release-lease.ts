@@ -1,14 +1,10 @@
 import { decideRelease } from '../domain/decide/release.js';
-import type { At, CallContext, ReleaseOutcome } from './api.js';
+import type { At, CallContext, ReleaseInput, ReleaseOutcome } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 /** ReleaseLease: ends a lease of the caller's run; when it returns, no check allows the token (P3). */
-export async function releaseLease(
-  deps: Deps,
-  context: CallContext,
-  input: { runId: string; leaseId: string | null; acquireKey: string | null },
-): Promise<At<ReleaseOutcome>> {
+export async function releaseLease(deps: Deps, context: CallContext, input: ReleaseInput): Promise<At<ReleaseOutcome>> {
   const checks = new FieldChecks();
   checks.id('run_id', input.runId);
   if (input.leaseId === null && input.acquireKey === null) checks.reject('lease', 'give lease_id or acquire_key');

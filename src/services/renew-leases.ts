@@ -2,7 +2,7 @@ import type { View } from '../domain/decide/decision.js';
 import { decideRenew } from '../domain/decide/renew.js';
 import { noticesOf } from '../domain/notices.js';
 import { SECOND } from '../domain/time.js';
-import type { At, CallContext, RenewalInput, RenewalOutcome } from './api.js';
+import type { At, CallContext, RenewalOutcome, RenewInput } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
@@ -10,7 +10,7 @@ import { FieldChecks } from './fields.js';
 export async function renewLeases(
   deps: Deps,
   context: CallContext,
-  input: { runId: string; renewals: readonly RenewalInput[] },
+  input: RenewInput,
 ): Promise<At<readonly RenewalOutcome[]>> {
   const checks = new FieldChecks();
   checks.id('run_id', input.runId);

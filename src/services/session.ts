@@ -7,9 +7,10 @@ import type {
   At,
   CallContext,
   LeaseSession,
+  ReleaseInput,
   ReleaseOutcome,
-  RenewalInput,
   RenewalOutcome,
+  RenewInput,
   SessionListener,
 } from './api.js';
 import { type Deps, engineOf } from './deps.js';
@@ -53,20 +54,14 @@ export class Session implements LeaseSession {
     return decided.answer;
   }
 
-  async renew(
-    context: CallContext,
-    input: { runId: string; renewals: readonly RenewalInput[] },
-  ): Promise<At<readonly RenewalOutcome[]>> {
+  async renew(context: CallContext, input: RenewInput): Promise<At<readonly RenewalOutcome[]>> {
     const answer = await renewLeases(this.deps, context, input);
     const engine = await engineOf(this.deps, context);
     for (const { leaseId, lease } of answer.value) if (lease !== null) this.hold(engine, leaseId);
     return answer;
   }
 
-  async release(
-    context: CallContext,
-    input: { runId: string; leaseId: string | null; acquireKey: string | null },
-  ): Promise<At<ReleaseOutcome>> {
+  async release(context: CallContext, input: ReleaseInput): Promise<At<ReleaseOutcome>> {
     const engine = await engineOf(this.deps, context);
     const { leaseId } = input;
     // The answer tells of its end; nobody is to hear of it twice.

@@ -1,18 +1,12 @@
-import { createHash, createPublicKey, type Hash } from 'node:crypto';
-import { textDigest } from '../engine/event-texts.js';
-import { GENESIS_HASH, hashEvent } from '../engine/hash-chain.js';
-import type { EventRecord, EventText } from '../storage/store.js';
+import { createHash, type Hash } from 'node:crypto';
+import { GENESIS_HASH } from '../engine/hash-chain.js';
 import type { Checkpoint } from './api.js';
-import { flawOfEvent, flawOfExport, isSigned } from './kept-checkpoint.js';
-import {
-  type ExportHeader,
-  type ExportLine,
-  exportLines,
-  normalPublicKey,
-  parseEvent,
-  parseHeader,
-} from './log-export.js';
+import { isSigned, keyFingerprint, keyIdOf, normalPublicKey } from './checkpoint-signature.js';
+import { flawOfEvent, flawOfExport } from './kept-checkpoint.js';
+import { type ExportHeader, type ExportLine, exportLines, parseHeader } from './log-export.js';
+import { type Flaw, follows, type LogFault, LogReader, type Position } from './log-reader.js';
 import { cutIn, MissingTexts, type RecordedCut } from './log-remarks.js';
+import { flawAtEnd, nameFlaw } from './log-tampering.js';
 
 /**
  * Verifies an exported log offline (A2, F23): every event's hash is computed anew, every event follows the one before,
@@ -23,36 +17,11 @@ import { cutIn, MissingTexts, type RecordedCut } from './log-remarks.js';
  * all the care for the key: the one in the file is only as good as the reader's reason to believe it.
  */
 
-export type LogFault =
-  /** The header is missing or is no header of an export. */
-  | 'header'
-  /** The checkpoint's signature is not by the key given, or by none. */
-  | 'signature'
-  /** The file names another public key than the reader expects. */
-  | 'key'
-  /** One event is not what it was. */
-  | 'changed'
-  | 'removed'
-  | 'inserted'
-  | 'reordered'
-  /** The end is missing. */
-  | 'cut_off'
-  /** Whole in itself, but its end is not what the checkpoint signed: events were changed and hashed anew to the end. */
-  | 'rewritten';
-
-export interface LogProblem {
-  readonly fault: LogFault;
-  /** The first bad event, by the revision it should have; null when the header is bad. */
-  readonly revision: number | null;
-  /** 1-based line of the file where it shows; the header is line 1. */
-  readonly line: number;
+/** What is wrong, and with which file. */
+export interface LogProblem extends Flaw {
   /** Which of the files, from 0. */
   readonly part: number;
-  readonly message: string;
 }
-
-/** A problem of one file. */
-type Flaw = Omit<LogProblem, 'part'>;
 
 export interface LogVerdict {
   readonly ok: boolean;
@@ -65,6 +34,8 @@ export interface LogVerdict {
   readonly checkpoint: Pick<Checkpoint, 'revision' | 'hash' | 'time' | 'keyId'> | null;
   /** SHA-256 of the public key (SPKI, DER), in hex: what to compare with a key from elsewhere. */
   readonly keyFingerprint: string;
+  /** SHA-256 of each file that was found whole, in hex. */
+  readonly fileDigests: readonly string[];
   /** False: the key was taken from the file itself. */
   readonly keyGiven: boolean;
   /** What a reader should know beside that: a cut, texts that are not there. */
@@ -146,6 +117,7 @@ function verdictOf(
     lastRevision: last.lastRevision,
     checkpoint: last.checkpoint,
     keyFingerprint: last.keyFingerprint,
+    fileDigests: [...found.digests.values()],
     keyGiven: options.publicKey !== undefined,
     remarks: problem === null ? [...cutRemarks(first, found), ...found.texts.remarks()] : [],
   };
@@ -195,13 +167,13 @@ interface PartOptions extends VerifyLogOptions {
 
 async function verifyPart(chunks: AsyncIterable<Uint8Array>, options: PartOptions, found: Found): Promise<Part | Flaw> {
   const digest = createHash('sha256');
-  const reader = new Reader(exportLines(passing(chunks, digest)));
+  const reader = new LogReader(exportLines(passing(chunks, digest)));
   const opened = openHeader(await reader.nextLine(), options);
   if ('fault' in opened) return opened;
   const { checkpoint, afterRevision, afterHash, keyFingerprint } = opened;
   const before = options.before?.lastHash ?? (afterRevision === 0 ? GENESIS_HASH : afterHash);
   const at: Position = { checkpoint, expected: afterRevision + 1, last: null, first: null, before, afterRevision };
-  const problem = (await walk(reader, at, options.kept, found)) ?? checkEnd(at);
+  const problem = (await walk(reader, at, options.kept, found)) ?? flawAtEnd(at);
   if (problem === null) found.digests.set(checkpoint.revision, digest.digest('hex'));
   return {
     problem,
@@ -214,23 +186,28 @@ async function verifyPart(chunks: AsyncIterable<Uint8Array>, options: PartOption
   };
 }
 
+/** Reads event by event; null: all are good. */
+async function walk(reader: LogReader, at: Position, kept: Checkpoint | undefined, found: Found): Promise<Flaw | null> {
+  for (let reading = await reader.next(); reading !== null; reading = await reader.next()) {
+    if (!reading.complete || !follows(reading.event, at)) return nameFlaw(reading, at, reader);
+    const flaw = kept === undefined ? null : flawOfEvent(kept, reading.event);
+    if (flaw !== null) return { ...flaw, line: reading.line };
+    found.texts.note(reading.event);
+    const cut = cutIn(reading.event);
+    if (cut !== null) found.cuts.push(cut);
+    at.first ??= reading.event;
+    at.last = reading.event;
+    at.expected += 1;
+  }
+  return null;
+}
+
 async function* passing(chunks: AsyncIterable<Uint8Array>, digest: Hash): AsyncGenerator<Uint8Array> {
   for await (const chunk of chunks) {
     digest.update(chunk);
     yield chunk;
   }
 }
-
-/** A key's name is the beginning of its fingerprint. */
-const KEY_ID_LENGTH = 16;
-
-/** SHA-256 of the SPKI DER of a public key, in hex. */
-export function keyFingerprint(pem: string): string {
-  const der = createPublicKey(pem).export({ type: 'spki', format: 'der' });
-  return createHash('sha256').update(der).digest('hex');
-}
-
-// ------------------------------------------------------------------------------------------------------ the header
 
 interface Opened {
   readonly checkpoint: Checkpoint;
@@ -278,7 +255,7 @@ function openHeader(line: ExportLine | null, options: PartOptions): Opened | Fla
       return bad('key', 'The checkpoint names another public key than the one given.');
     }
     const fingerprint = keyFingerprint(key);
-    if (checkpoint.keyId !== fingerprint.slice(0, KEY_ID_LENGTH)) {
+    if (checkpoint.keyId !== keyIdOf(fingerprint)) {
       return bad('key', 'The name of the key (key_id) is not the one of the public key.');
     }
     if (!isSigned(checkpoint)) return bad('signature', 'The signature of the checkpoint is not by its public key.');
@@ -310,262 +287,8 @@ function headerVerdict(problem: LogProblem, options: VerifyLogOptions): LogVerdi
     lastRevision: 0,
     checkpoint: null,
     keyFingerprint: '',
+    fileDigests: [],
     keyGiven: options.publicKey !== undefined,
     remarks: [],
   };
-}
-
-// ------------------------------------------------------------------------------------------------------- the events
-
-/** Where the walk is: everything up to `expected - 1` was good. */
-interface Position {
-  readonly checkpoint: Checkpoint;
-  readonly afterRevision: number;
-  /** Hash that the first event follows; null: nobody knows, and the chain to the signed end vouches for it. */
-  readonly before: string | null;
-  expected: number;
-  first: EventRecord | null;
-  last: EventRecord | null;
-}
-
-/** A line that should be an event. */
-interface Reading {
-  readonly line: number;
-  readonly event: EventRecord | null;
-  /** Why it is none. */
-  readonly error: string;
-  readonly complete: boolean;
-}
-
-async function walk(reader: Reader, at: Position, kept: Checkpoint | undefined, found: Found): Promise<Flaw | null> {
-  for (let reading = await reader.next(); reading !== null; reading = await reader.next()) {
-    if (!reading.complete || !follows(reading.event, at)) return classify(reading, at, reader);
-    const flaw = kept === undefined ? null : flawOfEvent(kept, reading.event);
-    if (flaw !== null) return { ...flaw, line: reading.line };
-    found.texts.note(reading.event);
-    const cut = cutIn(reading.event);
-    if (cut !== null) found.cuts.push(cut);
-    at.first ??= reading.event;
-    at.last = reading.event;
-    at.expected += 1;
-  }
-  return null;
-}
-
-function follows(event: EventRecord | null, at: Position): event is EventRecord {
-  return (
-    event !== null &&
-    event.namespace === at.checkpoint.namespace &&
-    event.revision === at.expected &&
-    linksTo(event, at) &&
-    isWhole(event)
-  );
-}
-
-function linksTo(event: EventRecord, at: Position): boolean {
-  const before = at.last?.hash ?? at.before;
-  return before === null || event.prevHash === before;
-}
-
-/** The event's own hash, and of every free text that is still there the digest in its body (A3). */
-function isWhole(event: EventRecord): boolean {
-  try {
-    return hashEvent(event) === event.hash && event.texts.every((text) => isTextOf(event, text));
-  } catch {
-    return false;
-  }
-}
-
-function isTextOf(event: EventRecord, { digest, salt, text }: EventText): boolean {
-  return textDigest(salt, text) === digest && event.body.includes(`{"sha256":"${digest}"}`);
-}
-
-function checkEnd(at: Position): Flaw | null {
-  const { checkpoint } = at;
-  const lastRevision = at.expected - 1;
-  const line = lastRevision - at.afterRevision + 1;
-  if (lastRevision < checkpoint.revision) {
-    const message = `The log is cut off: event ${at.expected} is missing, and the checkpoint says that it goes on to ${checkpoint.revision}.`;
-    return { fault: 'cut_off', revision: at.expected, line: line + 1, message };
-  }
-  if (lastRevision > checkpoint.revision) {
-    const revision = checkpoint.revision + 1;
-    const message = `Event ${revision} was inserted: the checkpoint ends at ${checkpoint.revision}, so nothing vouches for what comes after.`;
-    return { fault: 'inserted', revision, line: line - (lastRevision - revision), message };
-  }
-  const end = at.last?.hash ?? at.before;
-  if (end !== null && end !== checkpoint.hash) {
-    const message =
-      `Event ${lastRevision} is not the one that the checkpoint signed: it was changed and hashed anew, ` +
-      'or an earlier event was and all hashes after it. Compare with another copy to find where they part.';
-    return { fault: 'rewritten', revision: lastRevision, line, message };
-  }
-  return null;
-}
-
-// --------------------------------------------------------------------------------------- what is wrong, and with whom
-
-/** Names what happened to the first event that is not as it should be, or not whole. Each branch is one way to tamper (F23). */
-async function classify(reading: Reading, at: Position, reader: Reader): Promise<Flaw> {
-  const { event, line } = reading;
-  const next = await reader.peek();
-  const problem = (fault: LogFault, message: string, revision = at.expected): Flaw => ({
-    fault,
-    revision,
-    line,
-    message,
-  });
-  if (!reading.complete && (event === null || follows(event, at))) {
-    const where = event === null ? 'in the middle' : 'at the end';
-    return problem('cut_off', `The log is cut off ${where} of event ${at.expected}: its line has no line feed.`);
-  }
-  const nextIsExpected = follows(next?.event ?? null, at);
-  const whole = event !== null && event.namespace === at.checkpoint.namespace && isWhole(event);
-  if (!whole && nextIsExpected) {
-    return problem('inserted', `Line ${line} was inserted before event ${at.expected}: it is no event of this log.`);
-  }
-  if (event === null) return problem('changed', `Event ${at.expected} was changed: ${reading.error}.`);
-  if (!whole) return classifyBroken(event, at, reader, problem);
-  if (event.revision > at.expected) return classifyAhead(event, at, reader, problem);
-  if (event.revision < at.expected) return classifyRepeated(event, at, next, problem);
-  return classifyMislinked(event, at, next, problem);
-}
-
-type MakeProblem = (fault: LogFault, message: string, revision?: number) => Flaw;
-
-/** Its hash is not that of its content. */
-async function classifyBroken(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<Flaw> {
-  const { expected } = at;
-  const prevHash = at.last?.hash ?? at.before ?? GENESIS_HASH;
-  if (event.revision !== expected && isWhole({ ...event, revision: expected })) {
-    return problem('changed', `Event ${expected} was changed: its revision reads ${event.revision}.`);
-  }
-  if (event.revision === expected && isWhole({ ...event, prevHash })) {
-    return problem('changed', `Event ${expected} was changed: its prev_hash is not the hash of the event before.`);
-  }
-  if (event.revision === expected && !linksTo(event, at)) {
-    const former = trueRevision(event);
-    if (former !== null && former > expected) {
-      return problem(
-        'removed',
-        `Event ${expected} was removed, and those after it renumbered: here is the former event ${former}.`,
-      );
-    }
-    if (former !== null) {
-      return problem('inserted', `Event ${expected - 1} was inserted, and those after it renumbered.`, expected - 1);
-    }
-  }
-  if (event.revision !== expected) {
-    const seen = await reader.scan(expected, event.revision);
-    if (seen.expected)
-      return problem('inserted', `A line was inserted before event ${expected}: its hash is not that of its content.`);
-    if (event.revision > expected)
-      return problem('removed', `Event ${expected} was removed; the next one is ${event.revision}, and was changed.`);
-  }
-  return problem('changed', `Event ${expected} was changed: its hash is not that of its content.`);
-}
-
-/** A whole event that should come later. */
-async function classifyAhead(event: EventRecord, at: Position, reader: Reader, problem: MakeProblem): Promise<Flaw> {
-  const { expected } = at;
-  const seen = await reader.scan(expected, event.revision);
-  if (!seen.expected) {
-    const range =
-      event.revision - 1 === expected ? `Event ${expected} was` : `Events ${expected} to ${event.revision - 1} were`;
-    return problem('removed', `${range} removed: here comes event ${event.revision}.`);
-  }
-  if (seen.other)
-    return problem('inserted', `A copy of event ${event.revision} was inserted before event ${expected}.`);
-  return problem(
-    'reordered',
-    `The order was changed: here should be event ${expected}, and comes event ${event.revision}.`,
-  );
-}
-
-/** A whole event with a revision that was there already. */
-function classifyRepeated(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): Flaw {
-  const { revision } = event;
-  if (event.hash === at.last?.hash)
-    return problem('inserted', `A second copy of event ${revision} was inserted.`, revision);
-  // Two events of one revision: the one that the next event follows is the true one.
-  const thisIsTrue = revision === at.expected - 1 && isVouchedFor(event, at, next);
-  const which = thisIsTrue ? 'the line before this one was inserted' : 'this line was inserted';
-  return problem('inserted', `There are two events with the revision ${revision}: ${which}.`, revision);
-}
-
-/** A whole event of the right revision that follows another event than the one before it. */
-function classifyMislinked(event: EventRecord, at: Position, next: Reading | null, problem: MakeProblem): Flaw {
-  const { expected } = at;
-  if (at.last !== null && isVouchedFor(event, at, next)) {
-    return problem(
-      'changed',
-      `Event ${expected - 1} was changed and hashed anew: event ${expected} follows another one.`,
-      expected - 1,
-    );
-  }
-  return problem('changed', `Event ${expected} was changed and hashed anew: it does not follow the event before.`);
-}
-
-/** Whether what comes after says that this one is genuine: the next event, or the signature when it is the last. */
-function isVouchedFor(event: EventRecord, at: Position, next: Reading | null): boolean {
-  if (event.revision === at.checkpoint.revision) return event.hash === at.checkpoint.hash;
-  return next?.event?.revision === event.revision + 1 && next.event.prevHash === event.hash;
-}
-
-const RENUMBERING_REACH = 64;
-
-/** The revision that an event was hashed with, if it is near the one it shows. */
-function trueRevision(event: EventRecord): number | null {
-  for (let distance = 1; distance <= RENUMBERING_REACH; distance += 1) {
-    if (isWhole({ ...event, revision: event.revision + distance })) return event.revision + distance;
-    if (isWhole({ ...event, revision: event.revision - distance })) return event.revision - distance;
-  }
-  return null;
-}
-
-/** Lines with one of look-ahead. */
-class Reader {
-  private line = 0;
-  private ahead: Reading | null | undefined;
-
-  constructor(private readonly lines: AsyncIterator<ExportLine>) {}
-
-  async nextLine(): Promise<ExportLine | null> {
-    const result = await this.lines.next();
-    if (result.done === true) return null;
-    this.line += 1;
-    return result.value;
-  }
-
-  async next(): Promise<Reading | null> {
-    const reading = await this.peek();
-    this.ahead = undefined;
-    return reading;
-  }
-
-  async peek(): Promise<Reading | null> {
-    if (this.ahead === undefined) this.ahead = await this.read();
-    return this.ahead;
-  }
-
-  /** Reads on to the end: does a whole event of each revision come yet? */
-  async scan(expected: number, other: number): Promise<{ expected: boolean; other: boolean }> {
-    const seen = { expected: false, other: false };
-    for (let reading = await this.next(); reading !== null; reading = await this.next()) {
-      if (reading.event === null || !isWhole(reading.event)) continue;
-      if (reading.event.revision === expected) seen.expected = true;
-      if (reading.event.revision === other) seen.other = true;
-      if (seen.expected && seen.other) break;
-    }
-    return seen;
-  }
-
-  private async read(): Promise<Reading | null> {
-    const text = await this.nextLine();
-    if (text === null) return null;
-    const parsed = text.text === null ? { error: 'it is not UTF-8, or far too long' } : parseEvent(text.text);
-    return 'error' in parsed
-      ? { line: this.line, event: null, error: parsed.error, complete: text.complete }
-      : { line: this.line, event: parsed.value, error: '', complete: text.complete };
-  }
 }

@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import type { Checkpoint } from '../../src/services/api.js';
+import { isSigned } from '../../src/services/checkpoint-signature.js';
 import { fileCheckpointSigner } from '../../src/services/checkpoint-signer.js';
-import { isSigned } from '../../src/services/kept-checkpoint.js';
 import { formatHeader } from '../../src/services/log-export.js';
 import {
   checkpointJson,

@@ -5,8 +5,9 @@ import { describe, expect, it } from 'vitest';
 import { textDigest } from '../../src/engine/event-texts.js';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import type { Checkpoint } from '../../src/services/api.js';
-import { checkpointStatement, formatEvent, formatHeader } from '../../src/services/log-export.js';
-import { keyFingerprint, type LogVerdict, type VerifyLogOptions, verifyLog } from '../../src/services/verify-log.js';
+import { checkpointStatement, keyFingerprint } from '../../src/services/checkpoint-signature.js';
+import { formatEvent, formatHeader } from '../../src/services/log-export.js';
+import { type LogVerdict, type VerifyLogOptions, verifyLog } from '../../src/services/verify-log.js';
 import type { EventRecord } from '../../src/storage/store.js';
 
 // F23: exports with a changed, removed, inserted, swapped or cut-off event; honest logs never alarm.

@@ -4,8 +4,9 @@ import { describe, expect, it } from 'vitest';
 import { textDigest } from '../../src/engine/event-texts.js';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import type { Checkpoint } from '../../src/services/api.js';
-import { checkpointStatement, formatEvent, formatHeader } from '../../src/services/log-export.js';
-import { keyFingerprint, type VerifyLogOptions, verifyLogs } from '../../src/services/verify-log.js';
+import { checkpointStatement, keyFingerprint } from '../../src/services/checkpoint-signature.js';
+import { formatEvent, formatHeader } from '../../src/services/log-export.js';
+import { type VerifyLogOptions, verifyLogs } from '../../src/services/verify-log.js';
 import type { EventRecord } from '../../src/storage/store.js';
 
 // A2, F23: a log in several files, archives and the rest, is verified as one.

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { access } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
@@ -92,18 +91,10 @@ async function wholeArchive(file: string, namespace: string): Promise<Archive> {
   const header = parsed.value;
   if (header.namespace !== namespace)
     throw new CliError(EXIT.usage, `${file} is an archive of namespace ${header.namespace}, not of ${namespace}.`);
-  const digest = createHash('sha256');
-  const verdict = await verifyLog(digested(file, digest), { afterRevision: header.afterRevision });
+  const verdict = await verifyLog(bytesOf(file), { afterRevision: header.afterRevision });
   if (verdict.problem !== null)
     throw new CliError(EXIT.verification, `${file} does not verify: ${verdict.problem.message}`);
-  return { header, events: verdict.events, sha256: digest.digest('hex') };
-}
-
-async function* digested(file: string, digest: ReturnType<typeof createHash>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of bytesOf(file)) {
-    digest.update(chunk);
-    yield chunk;
-  }
+  return { header, events: verdict.events, sha256: verdict.fileDigests[0] ?? '' };
 }
 
 /** Cuts, call by call, until all of it is gone. */

@@ -14,9 +14,10 @@ import type {
   EndedLease,
   PreviewInput,
   PreviewOutcome,
+  ReleaseInput,
   ReleaseOutcome,
-  RenewalInput,
   RenewalOutcome,
+  RenewInput,
 } from '../../services/api.js';
 import { RELEASE_OUTCOME_TO_WIRE, RequestReader, toEndReason, toTimestamp } from './convert.js';
 import { toAudienceCredential } from './credential-messages.js';
@@ -136,10 +137,7 @@ export function toAmendAnswer(
   return { outcome: { $case: 'lease', value: toLease(value.lease, now) }, effectiveAt, logRevision };
 }
 
-export function fromRenew({ runId, renewals }: wire.RenewLeasesRequest): {
-  readonly runId: string;
-  readonly renewals: readonly RenewalInput[];
-} {
+export function fromRenew({ runId, renewals }: wire.RenewLeasesRequest): RenewInput {
   const reader = new RequestReader();
   const inputs = renewals.map(({ leaseId, ttl, progressMarker }, index) => ({
     leaseId,
@@ -186,11 +184,7 @@ function toNotice(notice: LeaseNotice): wire.LeaseNotice {
       };
 }
 
-export function fromRelease({ runId, lease }: wire.ReleaseLeaseRequest): {
-  readonly runId: string;
-  readonly leaseId: string | null;
-  readonly acquireKey: string | null;
-} {
+export function fromRelease({ runId, lease }: wire.ReleaseLeaseRequest): ReleaseInput {
   if (lease === undefined) {
     const reader = new RequestReader();
     reader.wrong('lease', 'one of lease_id and acquire_key is required');
