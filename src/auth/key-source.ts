@@ -8,7 +8,7 @@ import {
   type RemoteJWKSet,
 } from 'jose';
 import { monotonicMicros } from '../platform/clock.js';
-import { isLoopback } from '../platform/config.js';
+import { isLoopback } from '../platform/settings.js';
 import { boundedText } from './bounded-answer.js';
 
 /** Where the public keys of an issuer are. */

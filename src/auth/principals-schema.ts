@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import type { Ceiling } from '../domain/ceiling.js';
 import { parsePattern } from '../domain/pattern.js';
-import { isLoopback, parseDuration } from '../platform/config.js';
+import { parseDuration } from '../platform/durations.js';
+import { isLoopback } from '../platform/settings.js';
 import { isClaimPattern } from './claims.js';
 import { ROLES } from './principal.js';
 import { PRINCIPAL_NAME, RESERVED_NAME } from './principal-entry.js';

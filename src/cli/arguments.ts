@@ -2,18 +2,15 @@ import { readFile } from 'node:fs/promises';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { z } from 'zod';
 import type { RequestedResource } from '../clients/runner/write-set.js';
+import { parseDuration } from '../platform/durations.js';
 import { type Cli, CliError } from './cli.js';
 import { EXIT } from './exit-codes.js';
 
-const MS_PER_UNIT: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
 /** Milliseconds of a duration such as `500ms`, `10s`, `1h30m`, `2d`. */
 export function duration(text: string): number {
-  const parts = [...text.matchAll(/(\d{1,9})(ms|s|m|h|d)/g)];
-  if (parts.length === 0 || parts.map(([whole]) => whole).join('') !== text) {
-    throw new InvalidArgumentError('It must be a duration such as 500ms, 10s, 5m, 1h30m or 2d.');
-  }
-  return parts.reduce((sum, [, count, unit]) => sum + Number(count) * (MS_PER_UNIT[unit ?? ''] ?? 0), 0);
+  const micros = parseDuration(text);
+  if (micros === null) throw new InvalidArgumentError('It must be a duration such as 500ms, 10s, 5m, 1h30m or 2d.');
+  return micros / 1_000;
 }
 
 /** A whole number from `least` on. */

@@ -1,5 +1,19 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
+import {
+  databaseUrl,
+  duration,
+  integer,
+  isLoopback,
+  issuer,
+  keyEncryptionKey,
+  oneOf,
+  origin,
+  port,
+  redisUrl,
+  safeUrl,
+  setting,
+} from './settings.js';
 
 /**
  * The coordinator's settings, all of them from `WRIT_*` environment variables; nothing else reads the
@@ -127,98 +141,6 @@ export class ConfigError extends Error {
 /** As much of `process.env` as is read here. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-const MICROS_PER_UNIT = { us: 1, ms: 1e3, s: 1e6, m: 60e6, h: 3600e6, d: 86_400e6 } as const;
-
-type DurationUnit = keyof typeof MICROS_PER_UNIT;
-
-const DURATION = /^(\d{1,9})(us|ms|s|m|h|d)$/;
-
-/** Microseconds of a text such as `5s`; null when it is none. */
-export function parseDuration(text: string): number | null {
-  const found = DURATION.exec(text);
-  if (found === null) return null;
-  const micros = Number(found[1]) * MICROS_PER_UNIT[found[2] as DurationUnit];
-  return Number.isSafeInteger(micros) ? micros : null;
-}
-
-/** A variable: unset is the fallback, else what `parse` makes of the text; undefined is a problem. */
-function setting<T>(fallback: T, expected: string, parse: (text: string) => T | undefined) {
-  return z
-    .string()
-    .optional()
-    .transform((text, context): T => {
-      if (text === undefined) return fallback;
-      const value = parse(text);
-      if (value !== undefined) return value;
-      context.issues.push({ code: 'custom', input: text, message: `must be ${expected}, not ${JSON.stringify(text)}` });
-      return z.NEVER;
-    });
-}
-
-function integer(fallback: number, least: number, most: number, note = '') {
-  return setting(fallback, `a whole number from ${least} to ${most}${note}`, (text) => {
-    const value = /^\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
-    return value >= least && value <= most ? value : undefined;
-  });
-}
-
-function duration(fallback: string, least: string, most: string) {
-  const [lower, upper] = [parseDuration(least), parseDuration(most)];
-  return setting(parseDuration(fallback) ?? 0, `a duration from ${least} to ${most}, such as ${fallback}`, (text) => {
-    const value = parseDuration(text);
-    return value !== null && lower !== null && upper !== null && value >= lower && value <= upper ? value : undefined;
-  });
-}
-
-function oneOf<const T extends string>(fallback: T, choices: readonly T[]) {
-  const isChoice = (text: string): text is T => (choices as readonly string[]).includes(text);
-  return setting<T>(fallback, `one of ${choices.join(', ')}`, (text) => (isChoice(text) ? text : undefined));
-}
-
-/** Whether it looks like the URL of a Postgres. */
-export function isDatabaseUrl(text: string): boolean {
-  return /^postgres(ql)?:\/\/\S+$/.test(text);
-}
-
-/** Never repeats the value: it carries a password. */
-const databaseUrl = z
-  .string()
-  .refine(isDatabaseUrl, 'must begin with postgres:// or postgresql:// and contain no spaces')
-  .optional();
-
-/** Never repeats the value: it may carry a password. */
-const redisUrl = z
-  .string()
-  .regex(/^rediss?:\/\/\S+$/, 'must begin with redis:// or rediss:// and contain no spaces')
-  .refine((text) => URL.canParse(text), 'must be a URL')
-  .optional();
-
-/** Never repeats the value: it is a secret. */
-const keyEncryptionKey = z
-  .string()
-  .regex(/^[A-Za-z0-9_-]{43}$/, 'must be 32 bytes in base64url: 43 characters')
-  .optional();
-
-const issuer = setting<string | null>(null, 'an absolute http(s) URL without query and fragment', (text) => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  const fits = url !== null && /^https?:$/.test(url.protocol) && !/[?#\s]/.test(text) && url.username === '';
-  return fits ? text : undefined;
-});
-
-/** An absolute URL whose answers cannot be forged on the way: https, or http to this machine. */
-const safeUrl = setting<string | null>(null, 'an https URL, or an http URL of this machine', (text) => {
-  const url = URL.canParse(text) && !/[?#\s]/.test(text) ? new URL(text) : null;
-  const fits = url?.protocol === 'https:' || (url?.protocol === 'http:' && isLoopback(url.hostname));
-  return fits && url?.username === '' ? text : undefined;
-});
-
-const origin = setting<string | null>(null, 'an http(s) URL without a path', (text) => {
-  const url = URL.canParse(text) ? new URL(text) : null;
-  return url !== null && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/` ? url.origin : undefined;
-});
-
-const port = (fallback: number) => integer(fallback, 0, 65_535, ' (0 picks a free port)');
-
 const schema = z.object({
   WRIT_GRPC_PORT: port(7410),
   WRIT_HTTP_PORT: port(7411),
@@ -334,11 +256,6 @@ function contradictions(v: Variables): string[] {
   )
     problems.push('WRIT_CONSOLE_OIDC_ISSUER: required with the other WRIT_CONSOLE_OIDC_ variables');
   return problems;
-}
-
-/** Whether a host names this machine only. */
-export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
 function toTls(v: Variables): TlsConfig | null {

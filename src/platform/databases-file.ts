@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
-import { isDatabaseUrl } from './config.js';
 import { parseSecretJson } from './secret-json.js';
+import { isDatabaseUrl } from './settings.js';
 
 /** WRIT_DATABASES_FILE cannot be used; says where it is wrong, and never repeats a URL, which carries a password. */
 export class DatabasesFileError extends Error {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { CHANGE_CLASSES } from '../domain/change-class.js';
 import type { ConflictMapDocument, DocumentSide } from '../domain/conflict-map/document.js';
 import { didYouMean, MAX_PROBLEMS } from '../domain/conflict-map/problems.js';
-import { parseDuration, parseTimestamp } from './map-scalars.js';
+import { parseMapDuration, parseTimestamp } from './map-scalars.js';
 
 /**
  * The one schema of a conflict map. It is closed: unknown keys are errors. YAML is read with every
@@ -43,7 +43,7 @@ const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 const duration = z
   .string()
   .transform((text, context) =>
-    parsed(parseDuration(text), 'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected', context),
+    parsed(parseMapDuration(text), 'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected', context),
   );
 const timestamp = z
   .string()

@@ -1,20 +1,12 @@
-import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
+import { type Micros, SECOND } from '../domain/time.js';
+import { parseDuration } from '../platform/durations.js';
 
-const UNIT: Readonly<Record<string, Micros>> = {
-  ms: MILLISECOND,
-  s: SECOND,
-  m: 60 * SECOND,
-  h: 3_600 * SECOND,
-  d: 86_400 * SECOND,
-};
 const MAX_DURATION: Micros = 366 * 86_400 * SECOND;
 
-/** Reads `500ms`, `60s`, `5m`, `1h`, `1h30m`; null: it is none, is zero, or is longer than 366 days. */
-export function parseDuration(text: string): Micros | null {
-  if (!/^(?:\d{1,12}(?:ms|s|m|h|d))+$/.test(text)) return null;
-  let sum = 0;
-  for (const [, count, unit] of text.matchAll(/(\d+)(ms|s|m|h|d)/g)) sum += Number(count) * (UNIT[unit as string] ?? 0);
-  return sum > 0 && sum <= MAX_DURATION ? sum : null;
+/** Reads a duration of the map; null: it is none, is zero, or is longer than 366 days. */
+export function parseMapDuration(text: string): Micros | null {
+  const micros = parseDuration(text);
+  return micros !== null && micros > 0 && micros <= MAX_DURATION ? micros : null;
 }
 
 const RFC3339 = /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;

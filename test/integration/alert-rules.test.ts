@@ -7,7 +7,7 @@ import { parser } from '@prometheus-io/lezer-promql';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
-import { type Coordinator, startCoordinator } from '../../src/main.js';
+import { type Coordinator, startCoordinator } from '../../src/coordinator.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { ROUTES, rolesForRoute } from '../../src/auth/roles.js';
 import { hashToken } from '../../src/auth/tokens.js';
-import { type Coordinator, startCoordinator } from '../../src/main.js';
+import { type Coordinator, startCoordinator } from '../../src/coordinator.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { checkConflictMapText, mergeFragments, parseConflictMapText } from '../../src/services/conflict-map-text.js';
-import { parseDuration, parseTimestamp } from '../../src/services/map-scalars.js';
+import { parseMapDuration, parseTimestamp } from '../../src/services/map-scalars.js';
 import * as hostile from '../support/hostile-maps.js';
 
 const EXAMPLE = readFileSync(new URL('../data/design-map.yaml', import.meta.url), 'utf8');
@@ -231,7 +231,7 @@ describe('scalars', () => {
     ['1 s', null],
     ['', null],
   ])('duration %s', (text, micros) => {
-    expect(parseDuration(text)).toBe(micros);
+    expect(parseMapDuration(text)).toBe(micros);
   });
 
   it('times of RFC 3339, exact to the microsecond', () => {

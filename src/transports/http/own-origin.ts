@@ -2,7 +2,7 @@ import { TLSSocket } from 'node:tls';
 import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import { Fault } from '../../domain/fault.js';
-import { isLoopback } from '../../platform/config.js';
+import { isLoopback } from '../../platform/settings.js';
 
 /** A request as browsers may have made it. */
 export type BrowserContext = Context<{ Bindings: HttpBindings }>;
