@@ -2,7 +2,7 @@ import { type Admission, isInDoubt, type KnownOutcome, type ReportedWrite } from
 import { type ConflictMap, compileStored } from './conflict-map/index.js';
 import type { Revocation } from './credential.js';
 import { locksOfDoubt } from './doubt.js';
-import type { DomainEvent, LeaseAmended, Renewed } from './event.js';
+import type { DomainEvent, EventBody, LeaseAmended, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
 import type { Holder } from './holder-index.js';
 import { changeReads, forgetReads, noteReads, noteWrites } from './inputs.js';
@@ -13,6 +13,8 @@ import type { EndRefusal } from './refusal.js';
 import { hasEnded, isOver, type Run } from './run.js';
 import { bindingId, openWritesUnder, type State } from './state.js';
 import type { Micros } from './time.js';
+
+type Body<Kind extends EventBody['kind']> = Extract<EventBody, { readonly kind: Kind }>;
 
 /** Revocations that do not matter any more leave the state when there are this many. */
 const REVOCATIONS_KEPT = 10_000;
@@ -63,19 +65,9 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
         boundAt: event.time,
       });
       return;
-    case 'run_state_changed': {
-      const run = must(state.runs.get(body.runId), 'run', body.runId);
-      state.runs.set(body.runId, {
-        ...run,
-        state: body.state,
-        stateReason: body.reason,
-        blockCause: body.blockCause,
-        endsAs: body.endsAs,
-        endedAt: body.endedAt,
-      });
-      if (body.endedAt !== null && !hasEnded(run)) removeRun(state, run);
+    case 'run_state_changed':
+      changeRun(state, body);
       return;
-    }
     case 'writes_admitted': {
       const { leaseId, runId, time: admittedAt } = event;
       const { requestId, target } = body;
@@ -102,15 +94,7 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       grant(state, body.lease, body.fingerprint, event.time);
       return;
     case 'lease_attached':
-      for (const attachment of body.attachments) {
-        const lease = state.leases.get(attachment.leaseId);
-        if (lease?.waiting == null) continue;
-        const { attachedUntil, attached } = attachment;
-        state.leases.set(lease.leaseId, {
-          ...lease,
-          waiting: { ...lease.waiting, attachedUntil, attached, attachment: attachment.attachment },
-        });
-      }
+      for (const attachment of body.attachments) attach(state, attachment);
       return;
     case 'lease_claimed': {
       const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
@@ -121,20 +105,9 @@ export function evolve(state: State, event: DomainEvent, revision: number): void
       for (const renewed of body.renewals) renew(state, renewed);
       return;
     case 'lease_reexpanded': {
-      const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
-      removeLocks(state, lease);
-      const changed: Lease = {
-        ...lease,
-        generation: body.generation,
-        entries: body.entries,
-        ruleLocks: body.ruleLocks,
-      };
-      state.leases.set(body.leaseId, changed);
-      addLocks(state, changed);
-      if (changed.state === 'active') {
-        noteReads(state.inputs, changed, lease);
-        noteWrites(state.inputs, changed, event.time);
-      }
+      const { leaseId, generation, entries, ruleLocks } = body;
+      const lease = must(state.leases.get(leaseId), 'lease', leaseId);
+      replaceWriteSet(state, lease, { ...lease, generation, entries, ruleLocks }, event.time);
       return;
     }
     case 'lease_amended':
@@ -224,6 +197,15 @@ export function insertRun(state: State, run: Run): void {
     state.childrenOf.set(run.parentRunId, [...(state.childrenOf.get(run.parentRunId) ?? []), run.runId]);
 }
 
+function changeRun(
+  state: State,
+  { runId, state: became, reason, blockCause, endsAs, endedAt }: Body<'run_state_changed'>,
+): void {
+  const run = must(state.runs.get(runId), 'run', runId);
+  state.runs.set(runId, { ...run, state: became, stateReason: reason, blockCause, endsAs, endedAt });
+  if (endedAt !== null && !hasEnded(run)) removeRun(state, run);
+}
+
 /** What an ended run no longer counts for. */
 function removeRun(state: State, run: Run): void {
   use(state, run.principal, -1, 0);
@@ -282,21 +264,37 @@ function grant(state: State, lease: Lease, fingerprint: string | null, time: Mic
   if (fingerprint !== null) bindAcquire(state, lease, fingerprint, time);
 }
 
+/** A place in the queue is kept for whoever calls; one that is no more is nobody's. */
+function attach(
+  state: State,
+  { leaseId, attachedUntil, attached, attachment }: Body<'lease_attached'>['attachments'][number],
+): void {
+  const lease = state.leases.get(leaseId);
+  if (lease?.waiting == null) return;
+  state.leases.set(leaseId, { ...lease, waiting: { ...lease.waiting, attachedUntil, attached, attachment } });
+}
+
 function renew(state: State, renewed: Renewed): void {
   const lease = must(state.leases.get(renewed.leaseId), 'lease', renewed.leaseId);
   const { ttl, expiresAt, progressMarker, progressAt } = renewed;
   state.leases.set(lease.leaseId, { ...lease, ttl, expiresAt, progressMarker, progressAt, claimBy: null });
 }
 
+/** A lease with another write set comes in the place of what it was. */
+function replaceWriteSet(state: State, before: Lease, after: Lease, time: Micros): void {
+  removeLocks(state, before);
+  state.leases.set(after.leaseId, after);
+  addLocks(state, after);
+  if (after.state !== 'active') return;
+  changeReads(state.inputs, before, after);
+  noteWrites(state.inputs, after, time);
+}
+
 function amended(state: State, body: LeaseAmended, time: Micros): void {
   const { cause, generation, entries, ruleLocks, times, left, binding } = body;
   const lease = must(state.leases.get(body.leaseId), 'lease', body.leaseId);
-  removeLocks(state, lease);
   const changed: Lease = { ...lease, ...times, generation, entries, ruleLocks };
-  state.leases.set(lease.leaseId, cause === 'amended' ? { ...changed, claimBy: null } : changed);
-  addLocks(state, changed);
-  changeReads(state.inputs, lease, changed);
-  noteWrites(state.inputs, changed, time);
+  replaceWriteSet(state, lease, cause === 'amended' ? { ...changed, claimBy: null } : changed, time);
   if (left !== null) insert(state, leftOver(lease, left, time), null);
   if (binding !== null) bind(state, binding);
 }
