@@ -244,7 +244,7 @@ describe('postgres store', () => {
   );
 
   it('unknown outcome when the answer does not come in time', async () => {
-    await open({ answerTimeoutMs: 200 });
+    await open({ answerTimeoutMs: 1_000 });
     await raw.query('BEGIN');
     await raw.query('LOCK TABLE writ.event IN ACCESS EXCLUSIVE MODE');
     await expect(store.append(sampleBatch(namespace, head))).rejects.toMatchObject({ kind: 'unknown_outcome' });
@@ -253,7 +253,7 @@ describe('postgres store', () => {
   });
 
   it('unavailable when no connection is free in time', async () => {
-    await open({ maxConnections: 2, connectTimeoutMs: 200 });
+    await open({ maxConnections: 2, connectTimeoutMs: 1_000 });
     await raw.query('BEGIN');
     await raw.query('LOCK TABLE writ.event IN ACCESS EXCLUSIVE MODE');
     const stuck = store.readGate(namespace);

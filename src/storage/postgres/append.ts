@@ -5,6 +5,7 @@ import type { Session } from './connections.js';
 import { isLostRace, isReadOnly, toStoreError } from './errors.js';
 import { type GateReader, type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
 import { leaseColumns, writeSetColumns } from './lease-rows.js';
+import { type Row, rowsLiteral } from './row-literals.js';
 import {
   eventColumns,
   freezeColumns,
@@ -36,9 +37,9 @@ import type { WriteSetMemory } from './write-set-memory.js';
  * A batch has rows for few of the tables; a part that has none is left out, as planning and starting an INSERT into
  * each table for nothing would cost more than the usual batch.
  *
- * Rows travel as one JSON array per table (measured against arrays per column with unnest: no slower on the server, and
- * half the work here), but for the bodies of events: they are most of the bytes, and quoting and unquoting JSON inside
- * JSON was half the cost of reading an event. They travel as lines, since canonical JSON has no line break in it.
+ * Rows of what every grant writes travel as an array of a composite type per table (see row-literals.ts), those of what is
+ * written seldom as one JSON array per table. The bodies of events are most of the bytes, and full of what would have to
+ * be escaped: they travel as lines, since canonical JSON has no line break in it.
  */
 
 /** Which optional parts a batch needs: the key of its statement. */
@@ -74,9 +75,7 @@ WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
   SELECT $namespace, e.revision, e.time_us, e.batch_id, e.kind, e.body_version, e.actor, e.run_id, e.lease_id,
     e.resources, e.request_ids, e.body, e.prev_hash, e.hash
   FROM gate, ROWS FROM (
-    json_to_recordset($events::json) AS (revision bigint, time_us bigint, batch_id uuid, kind text,
-      body_version integer, actor text, run_id text, lease_id text, resources text[], request_ids text[],
-      prev_hash bytea, hash bytea),
+    unnest($events::writ.event_row[]),
     unnest(string_to_array($bodies::text, chr(10)))
   ) AS e (revision, time_us, batch_id, kind, body_version, actor, run_id, lease_id, resources, request_ids, prev_hash,
     hash, body)
@@ -88,7 +87,7 @@ WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
 /** Keys that were decided as never used before; any row proves the decision wrong (P6). */
 const KNOWN_KEYS = `
   SELECT b.scope, b.key, b.use, b.fingerprint, b.run_id, b.lease_id, b.bound_at_us, b.stopped, b.effective_at_us
-  FROM json_to_recordset($new_keys::json) AS n (scope text, key text)
+  FROM unnest($new_keys::writ.key_name[]) AS n
   CROSS JOIN LATERAL (
     SELECT * FROM writ.key_binding AS k
     WHERE k.namespace = $namespace AND k.scope = n.scope AND k.key = n.key LIMIT 1) AS b`;
@@ -109,13 +108,7 @@ leases AS (
     created_at_us, granted_at_us, expires_at_us, max_expires_at_us, progress_window_us, progress_marker, progress_at_us,
     claim_by_us, queued_at, waits_until_us, attached_until_us, attachment, attached, end_reason, ended_at_us,
     end_refusal, credentials_until_us, lock_delay_until_us, lock_delayed, delegated_from)
-  SELECT $namespace, l.* FROM json_to_recordset($leases::json) AS l (lease_id text, run_id text,
-    state writ.lease_state, generation bigint, requested_ttl_us bigint, ttl_us bigint, max_ttl_us bigint,
-    created_at_us bigint, granted_at_us bigint, expires_at_us bigint, max_expires_at_us bigint,
-    progress_window_us bigint, progress_marker text, progress_at_us bigint, claim_by_us bigint, queued_at bigint,
-    waits_until_us bigint, attached_until_us bigint, attachment bigint, attached boolean, end_reason text,
-    ended_at_us bigint, end_refusal text, credentials_until_us bigint, lock_delay_until_us bigint, lock_delayed boolean,
-    delegated_from text)
+  SELECT $namespace, l.* FROM unnest($leases::writ.lease_row[]) AS l
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     run_id = excluded.run_id, state = excluded.state, generation = excluded.generation,
@@ -134,8 +127,7 @@ leases AS (
 write_sets AS (
   INSERT INTO writ.lease_write_set (namespace, lease_id, idempotency_key, purpose, request, entries, rule_locks,
     take_over)
-  SELECT $namespace, w.* FROM json_to_recordset($write_sets::json) AS w (lease_id text, idempotency_key text,
-    purpose text, request text, entries text, rule_locks text, take_over text)
+  SELECT $namespace, w.* FROM unnest($write_sets::writ.lease_write_set_row[]) AS w
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, lease_id) DO UPDATE SET
     idempotency_key = excluded.idempotency_key, purpose = excluded.purpose, request = excluded.request,
@@ -145,8 +137,7 @@ write_sets AS (
 keys AS (
   INSERT INTO writ.key_binding (namespace, scope, key, use, fingerprint, run_id, lease_id, bound_at_us, stopped,
     effective_at_us)
-  SELECT $namespace, k.* FROM json_to_recordset($keys::json) AS k (scope text, key text, use text, fingerprint text,
-    run_id text, lease_id text, bound_at_us bigint, stopped text, effective_at_us bigint)
+  SELECT $namespace, k.* FROM unnest($keys::writ.key_binding_row[]) AS k
   WHERE ${WENT_IN}
   ON CONFLICT (namespace, scope, key) DO UPDATE SET
     use = excluded.use, fingerprint = excluded.fingerprint, run_id = excluded.run_id, lease_id = excluded.lease_id,
@@ -412,16 +403,21 @@ function encode(
 ): { parts: Set<Part>; values: Record<string, SqlValue> } {
   const parts = new Set<Part>();
   const values: Record<string, SqlValue> = { ...gateValues(batch, exclusive) };
-  const add = (part: Part, parameter: string, rows: readonly unknown[]): void => {
+  const add = <R extends object | string>(
+    part: Part,
+    parameter: string,
+    rows: readonly R[],
+    literal: (rows: readonly R[]) => string = JSON.stringify,
+  ): void => {
     if (rows.length === 0) return;
     parts.add(part);
-    values[parameter] = JSON.stringify(rows);
+    values[parameter] = literal(rows);
   };
   const unsent = batch.leases.filter((lease) => !memory.isStored(batch.identity, batch.namespace, lease));
-  add('leases', 'leases', batch.leases.map(leaseColumns));
-  add('writeSets', 'write_sets', unsent.map(writeSetColumns));
-  add('keys', 'keys', batch.keys.map(keyColumns));
-  add('known', 'new_keys', batch.newKeys);
+  add('leases', 'leases', batch.leases.map(leaseColumns), rowsLiteral);
+  add('writeSets', 'write_sets', unsent.map(writeSetColumns), rowsLiteral);
+  add('keys', 'keys', batch.keys.map(keyColumns), rowsLiteral);
+  add('known', 'new_keys', batch.newKeys.map(keyName), rowsLiteral);
   add('runs', 'runs', batch.runs.map(runColumns));
   add('unmatched', 'unmatched', batch.unmatched.map(unmatchedColumns));
   add('revocations', 'revocations', batch.revocations.map(revocationColumns));
@@ -437,6 +433,9 @@ function encode(
   }
   return { parts, values };
 }
+
+/** A writ.key_name, in the order of its columns. */
+const keyName = ({ scope, key }: AppendBatch['newKeys'][number]): Row => ({ scope, key });
 
 function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlValue> {
   const { expectedHead, identity } = batch;
@@ -455,7 +454,7 @@ function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlV
     // The latest and the earliest of none are infinite.
     past_us: finiteOrNull(batch.reliedOnAsPast),
     future_us: finiteOrNull(batch.reliedOnAsFuture),
-    events: JSON.stringify(batch.events.map(eventColumns)),
+    events: rowsLiteral(batch.events.map(eventColumns)),
     bodies: batch.events.map((event) => event.body).join('\n'),
   };
 }

@@ -12,6 +12,7 @@ import type { EndRefusal } from '../../domain/refusal.js';
 import { sharedActions } from '../../domain/shared-actions.js';
 import type { Micros } from '../../domain/time.js';
 import { StoreError } from '../store.js';
+import type { Row } from './row-literals.js';
 
 /**
  * Leases as rows. Of the write set, `request`, `entries` and `rule_locks` are JSON in a compact form: arrays by
@@ -61,8 +62,8 @@ export interface LeaseRow {
   readonly take_over: string | null;
 }
 
-/** What a lease row of an append is called in its JSON parameter: the columns of writ.lease. */
-export function leaseColumns(lease: Lease): Record<string, unknown> {
+/** A writ.lease_row, in the order of its columns. */
+export function leaseColumns(lease: Lease): Row {
   const { waiting } = lease;
   return {
     lease_id: lease.leaseId,
@@ -95,8 +96,8 @@ export function leaseColumns(lease: Lease): Record<string, unknown> {
   };
 }
 
-/** The columns of writ.lease_write_set. */
-export function writeSetColumns(lease: Lease): Record<string, unknown> {
+/** A writ.lease_write_set_row, in the order of its columns. */
+export function writeSetColumns(lease: Lease): Row {
   return {
     lease_id: lease.leaseId,
     idempotency_key: lease.idempotencyKey,

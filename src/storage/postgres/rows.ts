@@ -6,6 +6,7 @@ import type { KindRehearsal, Rehearsal, RehearsalWindow } from '../../domain/reh
 import type { BlockCause, EndedRunState, Run, RunState } from '../../domain/run.js';
 import type { Micros } from '../../domain/time.js';
 import type { EventRecord, EventText, MapVersion, UnmatchedResource } from '../store.js';
+import type { Row } from './row-literals.js';
 
 /** Rows of the smaller records, and of the log; leases are in lease-rows.ts. */
 
@@ -28,8 +29,8 @@ export interface EventRow {
   readonly texts: string | null;
 }
 
-/** All but the body, which travels on its own (see append.ts). */
-export function eventColumns(event: EventRecord): Record<string, unknown> {
+/** A writ.event_row, in the order of its columns: all but the body, which travels on its own (see append.ts). */
+export function eventColumns(event: EventRecord): Row {
   return {
     revision: event.revision,
     time_us: event.time,
@@ -153,6 +154,7 @@ export interface KeyRow {
   readonly effective_at_us: Micros | null;
 }
 
+/** A writ.key_binding_row, in the order of its columns. */
 export function keyColumns(binding: KeyBinding): KeyRow {
   return {
     scope: binding.scope,
