@@ -62,6 +62,7 @@ const ROLES_BY_METHOD = {
   'ConflictMapService/ListRehearsals': ['target', 'admin', 'operator', 'auditor'],
 
   'AuditService/ListEvents': ['auditor', 'operator', 'admin'],
+  'AuditService/FindIds': ['auditor', 'operator', 'admin'],
   'AuditService/ExportEvents': ['auditor', 'admin'],
   'AuditService/GetCheckpoint': ['auditor', 'operator', 'admin'],
   'AuditService/EraseTexts': ['admin'],
@@ -135,6 +136,7 @@ const METHOD_OF_ROUTE = {
   'GET /v1/events': 'AuditService/ListEvents',
   'GET /v1/events/stream': 'AuditService/ListEvents',
   'GET /v1/events/export': 'AuditService/ExportEvents',
+  'GET /v1/ids': 'AuditService/FindIds',
   'GET /v1/checkpoint': 'AuditService/GetCheckpoint',
 
   'GET /v1/keys': 'CredentialService/ListSigningKeys',

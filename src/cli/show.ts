@@ -87,6 +87,7 @@ export function showLease(out: Output, lease: Lease): void {
       'expires',
       lease.state === LeaseState.LEASE_STATE_ACTIVE ? `${when(lease.expiresAt)} (${within(lease.expiresIn)})` : '',
     ],
+    ['lives', ttlText(lease)],
     ['never beyond', when(lease.maxExpiresAt)],
     ['ended', when(lease.endedAt)],
     ['lock delay until', when(lease.lockDelayUntil)],
@@ -96,6 +97,19 @@ export function showLease(out: Output, lease: Lease): void {
   ]);
   out.line();
   showEntries(out, lease.entries);
+}
+
+/** How long a renewal lets it live; also that it is less than was asked for. */
+function ttlText({ ttl, requestedTtl }: Lease): string {
+  const [ms, askedMs] = [durationMs(ttl), durationMs(requestedTtl)];
+  if (ms === undefined) return '';
+  const lives = `${lasting(ms)} from a grant or renewal`;
+  return askedMs === undefined ? lives : `${lives} (${cutText(askedMs)})`;
+}
+
+/** That a ttl was cut, and by what. */
+export function cutText(askedMs: number): string {
+  return `asked for ${lasting(askedMs)}; its kinds, or the ceiling of its run, allow no more: max_ttl`;
 }
 
 export function showEntries(out: Output, entries: readonly LeaseEntry[]): void {

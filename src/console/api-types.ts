@@ -493,6 +493,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/ids": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whole ids of runs and leases that begin as given, as screens shorten them
+         * @description Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin.
+         */
+        get: operations["findIds"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/in-doubt": {
         parameters: {
             query?: never;
@@ -1517,6 +1537,15 @@ export interface components {
             /** @description Rules that tie the resource to others; at most 64. */
             rules: components["schemas"]["RuleAbout"][];
         };
+        /** @description Ids that the log has. */
+        FindIdsResponse: {
+            /** @description Of leases and waiting requests, in order; at most 10. */
+            leaseIds: string[];
+            /** @description True: more begin so than are told. */
+            more: boolean;
+            /** @description Of runs, in order; at most 10. */
+            runIds: string[];
+        };
         /** @description An operator's order that nothing is granted under a pattern until it is thawed. */
         Freeze: {
             /** @description Checks of live leases deny writes there too. */
@@ -1735,10 +1764,20 @@ export interface components {
             progressWindow?: string;
             /** @description Free text of the run; at most 1,024 bytes. Shown to operators, auditors and the run itself only. */
             purpose: string;
+            /**
+             * @description What was asked for when it was requested, if that is more than is allowed: it was cut. Absent: it was not.
+             * @example 12.500s
+             */
+            requestedTtl?: string;
             /** @description The run that holds it. */
             runId: string;
             /** @description Where it is in its life. */
             state: components["schemas"]["LeaseState"];
+            /**
+             * @description How long the grant, or the last renewal, lets it live: what was asked for, cut to the smallest maxTtl of its kinds and of its run's ceiling. Absent while waiting.
+             * @example 12.500s
+             */
+            ttl?: string;
         };
         /** @description One entry of a granted write set. */
         LeaseEntry: {
@@ -3995,6 +4034,40 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ThawResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    findIds: {
+        parameters: {
+            query: {
+                /** @description How they begin: 4 to 32 of 0-9 and a-f. Required. */
+                beginning: string;
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FindIdsResponse"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -80,6 +80,8 @@ export interface DenialCount {
   readonly action: string;
   /** Of the run that holds the lease; empty when there is no such lease. */
   readonly runId: string;
+  /** The lease that was presented; empty when there is no such lease. Events of before it was recorded have none. */
+  readonly leaseId: string;
   /** The run that the target named, where it is not the holder: a claim, not a fact. */
   readonly presentedRun: string;
   readonly target: string;

@@ -3,7 +3,7 @@ import type { Micros } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { toFault } from '../engine/trouble.js';
 import type { EventRecord } from '../storage/store.js';
-import type { CallContext, Checkpoint, CheckpointPlace, EventQuery, Page, Paged } from './api.js';
+import type { CallContext, Checkpoint, CheckpointPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
 
@@ -49,6 +49,23 @@ export async function listEvents(
   });
   const fit = fitting(rows, (event) => Buffer.byteLength(event.body) + EVENT_OVERHEAD);
   return { ...paged(rows, Math.min(size, fit), (event) => String(event.revision)), firstRevision };
+}
+
+const MAX_FOUND = 10;
+
+/** FindIds: whole ids from the beginning of one, as screens shorten them. */
+export async function findIds(
+  deps: Deps,
+  context: CallContext,
+  { beginning }: { beginning: string },
+): Promise<FoundIds> {
+  if (!/^[0-9a-f]{4,32}$/.test(beginning))
+    throw invalidArgument([{ field: 'beginning', description: 'must be 4 to 32 of 0-9 and a-f' }]);
+  const engine = await engineOf(deps, context);
+  await engine.read(() => null);
+  const found = await engine.store.findIds(engine.namespace, beginning, MAX_FOUND + 1);
+  const more = found.runIds.length > MAX_FOUND || found.leaseIds.length > MAX_FOUND;
+  return { runIds: found.runIds.slice(0, MAX_FOUND), leaseIds: found.leaseIds.slice(0, MAX_FOUND), more };
 }
 
 /** The first revision that the log has: 1, unless it was cut. */

@@ -268,18 +268,20 @@ function recordDenials(
   namespace: string,
   context: CallContext,
   input: CheckFenceInput,
-  { verdict, runId, map }: Decided,
+  { verdict, runId, lease, map }: Decided,
 ): void {
   const ids = requestIds(input.requestId, context.requestId);
   const target = context.principal.name;
   const presentedRun = input.presenterRunId === runId ? '' : input.presenterRunId;
+  const leaseId = lease?.leaseId ?? '';
   input.writes.forEach(({ resource, action }, index) => {
     const result = verdict.results[index];
     if (result === undefined || result.reason === 'ok') return;
     const { reason, observedOnly } = result;
     deps.metrics.denied(namespace, reason);
     if (reason === 'future_token') deps.futureTokens.note(target, resource);
-    deps.denials.note(namespace, { reason, resource, action, runId, presentedRun, target, observedOnly }, ids);
+    const denial = { reason, resource, action, runId, leaseId, presentedRun, target, observedOnly };
+    deps.denials.note(namespace, denial, ids);
     const path = pathOf(map, resource);
     if (path !== null && kindOf(map, path) === null) deps.denials.noteUnmatched(namespace, path);
   });

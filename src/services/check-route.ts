@@ -151,7 +151,7 @@ function undecided({ reason, message }: Fault, requestId: string): RouteProblem 
 
 /** Of a path that no route names no resource is known; the attempt is recorded all the same (A1). */
 function noteUnrouted(deps: Deps, { namespace, principal, requestId }: CallContext): void {
-  const nobody = { resource: '', action: '', runId: '', presentedRun: '', observedOnly: false };
+  const nobody = { resource: '', action: '', runId: '', leaseId: '', presentedRun: '', observedOnly: false };
   deps.metrics.denied(namespace, 'unrouted');
   deps.denials.note(namespace, { ...nobody, reason: 'unrouted', target: principal.name }, [requestId]);
 }

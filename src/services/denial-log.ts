@@ -21,6 +21,7 @@ const OTHER: Denial = {
   resource: '',
   action: '',
   runId: '',
+  leaseId: '',
   presentedRun: '',
   target: '',
   observedOnly: false,
@@ -119,8 +120,8 @@ class NamespaceDenials {
   }
 }
 
-function idOf({ reason, resource, action, runId, presentedRun, target, observedOnly }: Denial): string {
-  return JSON.stringify([reason, resource, action, runId, presentedRun, target, observedOnly]);
+function idOf({ reason, resource, action, runId, leaseId, presentedRun, target, observedOnly }: Denial): string {
+  return JSON.stringify([reason, resource, action, runId, leaseId, presentedRun, target, observedOnly]);
 }
 
 /** Counts, bounded whatever is counted. */

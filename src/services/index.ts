@@ -20,7 +20,7 @@ import type { Store } from '../storage/store.js';
 import { acquireWriteSet } from './acquire-write-set.js';
 import { amendWriteSet } from './amend-write-set.js';
 import type { CallContext, LeaseSession, SessionListener, WritApi } from './api.js';
-import { exportEvents, getCheckpoint, listEvents } from './audit.js';
+import { exportEvents, findIds, getCheckpoint, listEvents } from './audit.js';
 import { checkFence } from './check-fence.js';
 import { checkFences } from './check-fences.js';
 import { checkRoute } from './check-route.js';
@@ -372,6 +372,7 @@ function apiOf(deps: Deps): WritApi {
     recordRehearsal: bound(rehearsals.recordRehearsal),
     listRehearsals: bound(rehearsals.listRehearsals),
     listEvents: bound(listEvents),
+    findIds: bound(findIds),
     exportEvents: (context, input) => exportEvents(deps, context, input),
     watchEvents: bound(watchEvents),
     getCheckpoint: (context, input) => getCheckpoint(deps, context, input).catch(rethrowAsFault),

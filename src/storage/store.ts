@@ -185,6 +185,12 @@ export interface EventFilter {
   readonly limit: number;
 }
 
+/** Ids that events name. */
+export interface IdsInLog {
+  readonly runIds: readonly string[];
+  readonly leaseIds: readonly string[];
+}
+
 /** A replica's last sign of life, committed: without a recent one it denies (design: fail-over and restore). */
 export interface Heartbeat {
   readonly replicaId: string;
@@ -261,6 +267,8 @@ export interface Store {
   ): Promise<Run[]>;
   /** At most `filter.limit`; fewer where they are large: only none, or one, is the end. */
   listEvents(namespace: string, filter: EventFilter): Promise<EventRecord[]>;
+  /** Ids of runs and leases that events name and that begin so, in order, at most `limit` of each. */
+  findIds(namespace: string, beginning: string, limit: number): Promise<IdsInLog>;
   listNamespaces(after: string, limit: number): Promise<string[]>;
   /** In the main database: which one a namespace lives in; null: nobody said, so in the main one. */
   namespaceHome(namespace: string): Promise<string | null>;

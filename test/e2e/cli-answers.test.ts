@@ -11,6 +11,7 @@ const KINDS = `version: 1
 kinds:
   - { pattern: "release/{env}", actions: { promote: { concurrency: lease, change_class: shared_pointer, resolver: release-owner } } }
   - { pattern: "route/{env}", actions: { move: { concurrency: lease, change_class: shared_pointer } } }
+  - { pattern: "brief/{id}", ttl: 30s, max_ttl: 60s, actions: { take: { concurrency: lease, change_class: shared_pointer } } }
   - { pattern: "board/{id}", mode: observe, actions: { edit: { concurrency: lease, change_class: shared_document } } }
 resolvers: { release-owner: { principals: ["group:release"] } }
 tasks: { promote: { params: [env], entries: [ { resource: "release/{env}", access: write, actions: [promote] } ] } }
@@ -97,6 +98,23 @@ describe('why', () => {
     expect(events.map(({ kind }) => kind)).toEqual(['lease_queued', 'lease_granted', 'lease_ended']);
   });
 
+  it('finds by a lease, or the beginning of its id, also the writes under it that were refused', async () => {
+    const run = await newRun('is denied');
+    const lease = await hold(run, 'release/denied');
+    const check = ['check', '--lease', lease, '--resource', 'release/elsewhere', '--action', 'promote', '--token', '1'];
+    expect((await writ(...check)).code).toBe(4);
+    // Denials of untracked actions are appended after their answer.
+    await expect.poll(async () => (await writ('why', lease)).stdout).toContain('checks denied');
+    const { stdout } = await writ('why', lease.slice(0, 8));
+    for (const part of ['lease granted', 'checks denied', 'not_covered', 'release/elsewhere'])
+      expect(stdout).toContain(part);
+    expect((await writ('why', run.slice(0, 8))).stdout).toContain('run created');
+    expect((await writ('lease', 'get', lease.slice(0, 8))).stdout).toContain(lease);
+    expect((await writ('run', 'get', run.slice(0, 8))).stdout).toContain(run);
+    // What ends something wants to be told exactly.
+    expect((await writ('lease', 'revoke', lease.slice(0, 8), '--reason', 'a test')).code).toBe(6);
+  });
+
   it('says that a request waited in vain', async () => {
     const [holder, waiter] = [await newRun('holds'), await newRun('waits')];
     await hold(holder, 'release/in-vain');
@@ -107,6 +125,23 @@ describe('why', () => {
 });
 
 describe('lease acquire', () => {
+  it('says that a ttl was cut to what the kind allows; so do preview and renew', async () => {
+    const run = await newRun('asks for too long');
+    const asked = ['--run', run, '--resource', 'brief/a', '--ttl', '10m'];
+    const cut = '10 min; its kinds, or the ceiling of its run, allow no more';
+    expect((await writ('lease', 'preview', ...asked)).stdout).toContain(cut);
+    const { stdout } = await writ('lease', 'acquire', ...asked);
+    expect(stdout).toContain('1 min from a grant or renewal');
+    expect(stdout).toContain(cut);
+    const [lease = ''] = /[0-9a-f]{32}/.exec(stdout) ?? [];
+    expect((await json<{ lease: object }>('lease', 'get', lease)).lease).toMatchObject({
+      ttl: '60s',
+      requestedTtl: '600s',
+    });
+    expect((await writ('lease', 'renew', lease, '--run', run, '--ttl', '10m')).stderr).toContain(cut);
+    expect((await writ('lease', 'renew', lease, '--run', run, '--ttl', '50s')).stderr).toBe('');
+  });
+
   it('says at once that it waits, and gives the place back when it is interrupted', async () => {
     const [holder, waiter] = [await newRun('holds'), await newRun('waits')];
     await hold(holder, 'release/interrupted');

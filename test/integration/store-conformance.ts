@@ -953,6 +953,36 @@ function upkeepTests(use: Use): void {
   );
 
   it(
+    'finds whole ids of runs and leases by how they begin, in order, and no more than asked for',
+    use(async ({ store }) => {
+      const [namespace, head] = await createNamespace(store);
+      const batchId = randomUUID();
+      let last = head;
+      const of = [
+        ['ab00', 'ab01'],
+        ['ab00', 'ab01'],
+        ['ab02', 'b000'],
+        ['aa99', ''],
+        ['', 'ab03'],
+      ] as const;
+      const events = of.map(([runId, leaseId]) => {
+        const event = sampleEvent(namespace, last, { runId, leaseId, batchId });
+        last = headAfter([event]);
+        return event;
+      });
+      await append(store, sampleBatch(namespace, head, { events }));
+      expect(await store.findIds(namespace, 'ab', 10)).toEqual({
+        runIds: ['ab00', 'ab02'],
+        leaseIds: ['ab01', 'ab03'],
+      });
+      expect(await store.findIds(namespace, 'ab', 1)).toEqual({ runIds: ['ab00'], leaseIds: ['ab01'] });
+      expect(await store.findIds(namespace, 'ab02', 10)).toEqual({ runIds: ['ab02'], leaseIds: [] });
+      expect(await store.findIds(namespace, 'ff', 10)).toEqual({ runIds: [], leaseIds: [] });
+      expect(await store.findIds(newNamespace(), 'ab', 10)).toEqual({ runIds: [], leaseIds: [] });
+    }),
+  );
+
+  it(
     'keeps free texts beside their events, and erases the oldest, or those of a run, and nothing else',
     use(async ({ store }) => {
       const text = (of: string) => ({ digest: sampleHash(of, 1, of), salt: '5a'.repeat(16), text: of });

@@ -12,6 +12,7 @@ const DENIAL: Denial = {
   resource: 'doc/x',
   action: 'replace',
   runId: 'run-a',
+  leaseId: 'lease-a',
   presentedRun: '',
   target: 'svc:docs',
   observedOnly: false,
@@ -66,15 +67,19 @@ describe('denials (A1)', () => {
     });
   });
 
-  it('make one event for each run, so that a search by run finds it', async () => {
+  it('make one event for each lease of each run, so that a search by either finds it', async () => {
     const { log, ...world } = new World();
-    for (const runId of ['run-a', 'run-b', '']) log.note('ns', { ...DENIAL, runId }, [`of ${runId}`]);
+    const whose = [
+      ['run-a', 'lease-a'],
+      ['run-a', 'lease-b'],
+      ['run-b', 'lease-c'],
+      ['', ''],
+    ] as const;
+    for (const [runId, leaseId] of whose) log.note('ns', { ...DENIAL, runId, leaseId }, [`of ${leaseId}`]);
     await vi.advanceTimersByTimeAsync(250);
-    expect(world.appended.map(({ event }) => [event.runId, event.requestIds])).toEqual([
-      ['run-a', ['of run-a']],
-      ['run-b', ['of run-b']],
-      ['', ['of ']],
-    ]);
+    expect(world.appended.map(({ event }) => [event.runId, event.leaseId, event.requestIds])).toEqual(
+      whose.map(([runId, leaseId]) => [runId, leaseId, [`of ${leaseId}`]]),
+    );
   });
 
   it('are not lost when the append fails in passing: they are counted in again and retried', async () => {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Command } from 'commander';
 import type { WritClient } from '../../clients/common/connect.js';
-import { toDuration } from '../../clients/common/time.js';
+import { durationMs, toDuration } from '../../clients/common/time.js';
 import { protoJson } from '../../contract/proto-json.js';
 import {
   AcquireWriteSetResponse,
@@ -22,6 +22,7 @@ import { Interrupts } from '../exec/interrupts.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import {
+  cutText,
   endReasonWord,
   inForce,
   lasting,
@@ -32,6 +33,7 @@ import {
   showRefusal,
   waitingText,
 } from '../show.js';
+import { wholeId } from '../whole-id.js';
 import { type AcquireOptions, type AcquireRequest, MIN_ROUND_MS, requestOf } from '../write-set-request.js';
 import { registerAmend } from './lease-amend.js';
 import { registerTakeOver } from './lease-take-over.js';
@@ -145,7 +147,10 @@ function registerPreview(lease: Command, cli: Cli): void {
       () => protoJson(PreviewWriteSetResponse, answer),
       () => {
         if (outcome?.$case === 'lease') {
-          out.line('It would be granted:');
+          const { ttl, requestedTtl } = outcome.value;
+          const askedMs = durationMs(requestedTtl);
+          const cut = askedMs === undefined ? '' : ` (${cutText(askedMs)})`;
+          out.line(`It would be granted, for ${lasting(durationMs(ttl) ?? 0)}${cut}:`);
           showEntries(out, outcome.value.entries);
         }
         if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
@@ -169,9 +174,10 @@ const STATES: Readonly<Record<string, LeaseState>> = {
 };
 
 function registerReads(lease: Command, cli: Cli): void {
-  const get = lease.command('get').argument('<lease>', 'id of the lease').description('show a lease');
-  action(get, cli, async ({ out, args: [leaseId = ''], client }) => {
-    const answer = await (await client('operator')).lease.getLease({ leaseId });
+  const get = lease.command('get').argument('<lease>', 'id of the lease, or its beginning').description('show a lease');
+  action(get, cli, async ({ out, args: [asked = ''], client }) => {
+    const writ = await client('operator');
+    const answer = await writ.lease.getLease({ leaseId: await wholeId(writ, asked, ['lease']) });
     out.result(
       () => protoJson(GetLeaseResponse, answer),
       () => {
@@ -247,6 +253,9 @@ function registerRenew(lease: Command, cli: Cli): void {
           if (outcome?.$case === 'refusal') showRefusal(out, outcome.value);
         },
       );
+      const livesMs = outcome?.$case === 'lease' ? durationMs(outcome.value.ttl) : undefined;
+      if (ttl !== undefined && livesMs !== undefined && livesMs < ttl)
+        out.note(`It lives ${lasting(livesMs)} from now: ${cutText(ttl)}.`);
       return outcome?.$case === 'lease' ? EXIT.ok : EXIT.refused;
     },
   );

@@ -18,6 +18,7 @@ import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import { inForce, showOpenWrites, showRun, showRuns } from '../show.js';
+import { wholeId } from '../whole-id.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
 
@@ -126,10 +127,11 @@ function allowance(text: string): { pattern: string; actions: string[] } {
 function registerReads(run: Command, cli: Cli): void {
   const get = run
     .command('get')
-    .argument('<run>', 'id of the run')
+    .argument('<run>', 'id of the run, or its beginning')
     .description('show a run, its contract and what is unresolved');
-  action(get, cli, async ({ out, args: [runId = ''], client }) => {
-    const answer = await (await client('operator')).run.getRun({ runId });
+  action(get, cli, async ({ out, args: [asked = ''], client }) => {
+    const writ = await client('operator');
+    const answer = await writ.run.getRun({ runId: await wholeId(writ, asked, ['run']) });
     out.result(
       () => protoJson(GetRunResponse, answer),
       () => showOne(answer.run, (one) => showRun(out, one)),

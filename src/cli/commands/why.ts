@@ -8,6 +8,7 @@ import { EXIT } from '../exit-codes.js';
 import { clean, type Output } from '../output.js';
 import { pages } from '../pages.js';
 import { momentText, several } from '../show.js';
+import { wholeId } from '../whole-id.js';
 
 const ID = /^[0-9a-f]{32}$/;
 const MAX_EVENTS = 200;
@@ -22,9 +23,9 @@ const FATE = ['lease_granted', 'lease_amended', 'lease_ended'];
 export function registerWhy(program: Command, cli: Cli): void {
   const why = program
     .command('why')
-    .argument('<id>', 'a request id; else the id of a lease or a run')
-    .description('say what happened to a request, from the log');
-  action(why, cli, async ({ out, args: [id = ''], client }) => {
+    .argument('<id>', 'a request id; else the id of a lease or a run, or its beginning')
+    .description('say what happened to a request, a lease or a run, from the log: also which writes were refused');
+  action(why, cli, async ({ out, args: [asked = ''], client }) => {
     const writ = await client('operator');
     const search = (filter: object) =>
       pages(
@@ -32,7 +33,8 @@ export function registerWhy(program: Command, cli: Cli): void {
         (answer) => answer.events,
         MAX_EVENTS,
       );
-    const byRequest = await search({ requestId: id });
+    const byRequest = await search({ requestId: asked });
+    const id = byRequest.length > 0 ? asked : await wholeId(writ, asked, ['run', 'lease']);
     const named = byRequest.filter(({ kind }) => ASKED.includes(kind)).map(({ leaseId }) => leaseId);
     const leaseIds = [...new Set(named)].slice(0, MAX_FOLLOWED);
     const followed: Event[] = [];

@@ -7,6 +7,8 @@ import {
   type EraseTextsResponse,
   ExportEventsRequest,
   type ExportEventsResponse,
+  FindIdsRequest,
+  type FindIdsResponse,
   GetCheckpointRequest,
   type GetCheckpointResponse,
   ListEventsRequest,
@@ -151,6 +153,7 @@ export interface WritClient {
       request: Parameters<(typeof ExportEventsRequest)['fromPartial']>[0],
       options?: CallOptions,
     ) => AsyncIterable<ExportEventsResponse>;
+    readonly findIds: Call<typeof FindIdsRequest, FindIdsResponse>;
     readonly getCheckpoint: Call<typeof GetCheckpointRequest, GetCheckpointResponse>;
     readonly cutLog: Call<typeof CutLogRequest, CutLogResponse>;
     readonly eraseTexts: Call<typeof EraseTextsRequest, EraseTextsResponse>;
@@ -198,6 +201,7 @@ export function connectWrit(options: ConnectOptions): WritClient {
       listEvents: call(AuditServiceService.listEvents, ListEventsRequest, 'repeatable'),
       exportEvents: (request, callOptions) =>
         channel.serverStream(AuditServiceService.exportEvents, make(ExportEventsRequest)(request), callOptions),
+      findIds: call(AuditServiceService.findIds, FindIdsRequest, 'repeatable'),
       getCheckpoint: call(AuditServiceService.getCheckpoint, GetCheckpointRequest, 'repeatable'),
       cutLog: call(AuditServiceService.cutLog, CutLogRequest, 'repeatable'),
       eraseTexts: call(AuditServiceService.eraseTexts, EraseTextsRequest, 'repeatable'),

@@ -93,18 +93,20 @@ export function decideAttach(decision: Decision, attachments: readonly Attachmen
 export const MAX_DENIAL_IDS = 100;
 
 /**
- * Denied checks are facts of the log, appended after their answer (A1). Each event is about one run, so that a search by
- * run finds it; a run with more request ids than one event may carry gets several, so that each of them finds it too.
+ * Denied checks are facts of the log, appended after their answer (A1). Each event is about one lease of one run, so that
+ * a search by either finds it (`why`); one with more request ids than an event may carry gets several events, so that each
+ * of them finds it too.
  */
 export function decideRecordDenials(decision: Decision, denials: readonly DenialCount[]): void {
-  const byRun = new Map<string, DenialCount[]>();
+  const byLease = new Map<string, DenialCount[]>();
   for (const denial of denials) {
-    const known = byRun.get(denial.runId) ?? [];
+    const whose = `${denial.runId} ${denial.leaseId}`;
+    const known = byLease.get(whose) ?? [];
     if (idsOf([...known, denial]).length > MAX_DENIAL_IDS) emitDenials(decision, known.splice(0));
     known.push(denial);
-    byRun.set(denial.runId, known);
+    byLease.set(whose, known);
   }
-  for (const rest of byRun.values()) emitDenials(decision, rest);
+  for (const rest of byLease.values()) emitDenials(decision, rest);
 }
 
 function emitDenials(decision: Decision, denials: readonly DenialCount[]): void {
@@ -112,7 +114,8 @@ function emitDenials(decision: Decision, denials: readonly DenialCount[]): void 
   if (first === undefined) return;
   // Of a path that no route names no resource is known.
   const resources = [...new Set(denials.map((denial) => denial.resource))].filter((resource) => resource !== '');
-  decision.emit({ kind: 'checks_denied', denials }, { resources, requestIds: idsOf(denials), runId: first.runId });
+  const { runId, leaseId } = first;
+  decision.emit({ kind: 'checks_denied', denials }, { resources, requestIds: idsOf(denials), runId, leaseId });
 }
 
 function idsOf(denials: readonly DenialCount[]): string[] {

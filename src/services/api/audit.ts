@@ -1,5 +1,5 @@
 import type { Micros } from '../../domain/time.js';
-import type { EventRecord } from '../../storage/store.js';
+import type { EventRecord, IdsInLog } from '../../storage/store.js';
 import type { At, CallContext, Page, Paged } from './calls.js';
 
 export interface Checkpoint {
@@ -11,6 +11,9 @@ export interface Checkpoint {
   readonly keyId: string;
   readonly publicKeyPem: string;
 }
+
+/** Ids that the log names; `more`: others begin so, too. */
+export type FoundIds = IdsInLog & { readonly more: boolean };
 
 /** Where a checkpoint is wanted: at the head, at a revision, or at the last event before a time. */
 export type CheckpointPlace = 'head' | { readonly revision: number } | { readonly before: Micros };
@@ -58,6 +61,8 @@ export interface AuditApi {
     context: CallContext,
     input: EventQuery & { page: Page },
   ): Promise<Paged<EventRecord> & { readonly firstRevision: number }>;
+  /** Of runs and leases that the log names, at most 10 of each. */
+  findIds(context: CallContext, input: { beginning: string }): Promise<FoundIds>;
   /** Batches of at most 1,000 events, in order; ends at the head it found when called. */
   exportEvents(context: CallContext, input: { afterRevision: number }): AsyncIterable<readonly EventRecord[]>;
   /** What happens from now on, or since a revision; what the caller pulls from until it closes it. */

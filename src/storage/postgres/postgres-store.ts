@@ -18,7 +18,7 @@ import {
   loadSnapshot,
   readMapVersion,
 } from './projections.js';
-import { listEvents, listNamespaces, readEvent, readTailInParts } from './read.js';
+import { findIds, listEvents, listNamespaces, readEvent, readTailInParts } from './read.js';
 import { changeSigningKeys, readSigningKeys } from './signing-keys.js';
 import { claimTailers, yieldTailers } from './tailer-leases.js';
 import { eraseTextsBefore, eraseTextsOfRun, heartbeat, purge } from './upkeep.js';
@@ -100,6 +100,7 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
     loadKeys: (namespace, keys) => short.read((session) => loadKeys(session, namespace, keys)),
     listLeases: (namespace, filter) => long.read((session) => listLeases(session, namespace, filter)),
     listRuns: (namespace, filter) => long.read((session) => listRuns(session, namespace, filter)),
+    findIds: (namespace, beginning, limit) => short.read((session) => findIds(session, namespace, beginning, limit)),
     listEvents: (namespace, filter) => long.read((session) => listEvents(session, namespace, filter)),
     listNamespaces: (after, limit) => long.read((session) => listNamespaces(session, after, limit)),
     namespaceHome: (namespace) => short.read((session) => namespaceHome(session, namespace)),

@@ -1,4 +1,4 @@
-import type { DatabaseIdentity, EventFilter, EventRecord, Recorded } from '../store.js';
+import type { DatabaseIdentity, EventFilter, EventRecord, IdsInLog, Recorded } from '../store.js';
 import type { Session } from './connections.js';
 import { type EventRow, eventFromRow } from './rows.js';
 import { type SqlValue, statement } from './statement.js';
@@ -213,3 +213,35 @@ const BOUNDS = statement(
 SELECT (SELECT e.revision FROM writ.event AS e WHERE e.namespace = $namespace ORDER BY e.revision LIMIT 1) AS first,
   (SELECT e.revision FROM writ.event AS e WHERE e.namespace = $namespace ORDER BY e.revision DESC LIMIT 1) AS last`,
 );
+
+/** As LIST_NAMESPACES: each id by one descent of its index, so that the cost is the number of ids and not of events. */
+const idsThatBegin = (column: 'run_id' | 'lease_id') =>
+  statement(
+    `${column}s_that_begin`,
+    `
+WITH RECURSIVE found AS (
+  (SELECT e.${column} AS id FROM writ.event AS e
+    WHERE e.namespace = $namespace AND e.${column} <> '' AND e.${column} >= $beginning::text ORDER BY e.${column} LIMIT 1)
+  UNION ALL
+  SELECT next.id FROM found CROSS JOIN LATERAL (
+    SELECT e.${column} AS id FROM writ.event AS e
+    WHERE e.namespace = $namespace AND e.${column} <> '' AND e.${column} > found.id ORDER BY e.${column} LIMIT 1) AS next
+  WHERE starts_with(found.id, $beginning::text)
+)
+SELECT id FROM found WHERE starts_with(id, $beginning::text) LIMIT $limit::bigint`,
+  );
+
+const RUN_IDS = idsThatBegin('run_id');
+const LEASE_IDS = idsThatBegin('lease_id');
+
+export async function findIds(
+  session: Session,
+  namespace: string,
+  beginning: string,
+  limit: number,
+): Promise<IdsInLog> {
+  const values = { namespace, beginning, limit };
+  const runs = await session.query<{ id: string }>(RUN_IDS, values);
+  const leases = await session.query<{ id: string }>(LEASE_IDS, values);
+  return { runIds: runs.map(({ id }) => id), leaseIds: leases.map(({ id }) => id) };
+}

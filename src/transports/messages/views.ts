@@ -57,8 +57,14 @@ export function toLease(lease: Lease, now: Micros): types.Lease {
     progressWindow: toOptionalDuration(lease.progressWindow),
     lockDelayUntil: toOptionalTimestamp(lease.lockDelay?.until ?? null),
     delegatedFrom: lease.delegatedFrom,
+    ttl: lease.state === 'waiting' ? undefined : toDuration(lease.ttl),
+    requestedTtl: toOptionalDuration(cutTtl(lease)),
   };
 }
+
+/** The ttl that was asked for, where it is more than is allowed. */
+const cutTtl = ({ requestedTtl, maxTtl }: Lease): Micros | null =>
+  requestedTtl !== null && requestedTtl > maxTtl ? requestedTtl : null;
 
 /** What a preview shows: the lease without id, tokens and times. */
 export function toPreviewedLease(lease: Lease): types.Lease {
@@ -72,6 +78,8 @@ export function toPreviewedLease(lease: Lease): types.Lease {
     purpose: lease.purpose,
     progressWindow: toOptionalDuration(lease.progressWindow),
     delegatedFrom: lease.delegatedFrom,
+    ttl: toDuration(lease.ttl),
+    requestedTtl: toOptionalDuration(cutTtl(lease)),
   };
 }
 

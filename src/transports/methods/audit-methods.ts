@@ -19,6 +19,10 @@ export const auditMethods: UnaryMethods<wire.AuditServiceServer> = {
     const { items, nextToken, firstRevision } = await api.listEvents(call.within(request.namespace), query);
     return { events: items.map(toEvent), nextPageToken: nextToken, firstRevision: BigInt(firstRevision) };
   },
+  findIds: async (api, call, { namespace, beginning }) => {
+    const { runIds, leaseIds, more } = await api.findIds(call.within(namespace), { beginning });
+    return { runIds: [...runIds], leaseIds: [...leaseIds], more };
+  },
   eraseTexts: async (api, call, { namespace, runId, reason }) => {
     const { value, revision } = await api.eraseTexts(call.within(namespace), { runId, reason });
     return { erased: BigInt(value.erased), logRevision: BigInt(revision) };

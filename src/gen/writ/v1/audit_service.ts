@@ -108,6 +108,24 @@ export interface ListEventsResponse {
   firstRevision: bigint;
 }
 
+/** Looks for ids by their beginning. */
+export interface FindIdsRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** How they begin: 4 to 32 of 0-9 and a-f. Required. */
+  beginning: string;
+}
+
+/** Ids that the log has. */
+export interface FindIdsResponse {
+  /** Of runs, in order; at most 10. */
+  runIds: string[];
+  /** Of leases and waiting requests, in order; at most 10. */
+  leaseIds: string[];
+  /** True: more begin so than are told. */
+  more: boolean;
+}
+
 /** Asks for the whole log. */
 export interface ExportEventsRequest {
   /** Empty means "default". */
@@ -1009,6 +1027,204 @@ export const ListEventsResponse: MessageFns<ListEventsResponse, "writ.v1.ListEve
     message.firstRevision = (object.firstRevision !== undefined && object.firstRevision !== null)
       ? BigInt(object.firstRevision)
       : 0n;
+    return message;
+  },
+};
+
+function createBaseFindIdsRequest(): FindIdsRequest {
+  return { namespace: "", beginning: "" };
+}
+
+export const FindIdsRequest: MessageFns<FindIdsRequest, "writ.v1.FindIdsRequest"> = {
+  $type: "writ.v1.FindIdsRequest" as const,
+
+  encode(message: FindIdsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.beginning !== "") {
+      writer.uint32(18).string(message.beginning);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindIdsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindIdsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.beginning = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindIdsRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      beginning: isSet(object.beginning) ? globalThis.String(object.beginning) : "",
+    };
+  },
+
+  toJSON(message: FindIdsRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.beginning !== "") {
+      obj.beginning = message.beginning;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FindIdsRequest>): FindIdsRequest {
+    return FindIdsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FindIdsRequest>): FindIdsRequest {
+    const message = createBaseFindIdsRequest();
+    message.namespace = object.namespace ?? "";
+    message.beginning = object.beginning ?? "";
+    return message;
+  },
+};
+
+function createBaseFindIdsResponse(): FindIdsResponse {
+  return { runIds: [], leaseIds: [], more: false };
+}
+
+export const FindIdsResponse: MessageFns<FindIdsResponse, "writ.v1.FindIdsResponse"> = {
+  $type: "writ.v1.FindIdsResponse" as const,
+
+  encode(message: FindIdsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.runIds) {
+      writer.uint32(10).string(v!);
+    }
+    for (const v of message.leaseIds) {
+      writer.uint32(18).string(v!);
+    }
+    if (message.more !== false) {
+      writer.uint32(24).bool(message.more);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FindIdsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFindIdsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.runIds.push(reader.string());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.leaseIds.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.more = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): FindIdsResponse {
+    return {
+      runIds: globalThis.Array.isArray(object?.runIds)
+        ? object.runIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.run_ids)
+        ? object.run_ids.map((e: any) => globalThis.String(e))
+        : [],
+      leaseIds: globalThis.Array.isArray(object?.leaseIds)
+        ? object.leaseIds.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.lease_ids)
+        ? object.lease_ids.map((e: any) => globalThis.String(e))
+        : [],
+      more: isSet(object.more) ? globalThis.Boolean(object.more) : false,
+    };
+  },
+
+  toJSON(message: FindIdsResponse): unknown {
+    const obj: any = {};
+    if (message.runIds?.length) {
+      obj.runIds = message.runIds;
+    }
+    if (message.leaseIds?.length) {
+      obj.leaseIds = message.leaseIds;
+    }
+    if (message.more !== false) {
+      obj.more = message.more;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<FindIdsResponse>): FindIdsResponse {
+    return FindIdsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FindIdsResponse>): FindIdsResponse {
+    const message = createBaseFindIdsResponse();
+    message.runIds = object.runIds?.map((e) => e) || [];
+    message.leaseIds = object.leaseIds?.map((e) => e) || [];
+    message.more = object.more ?? false;
     return message;
   },
 };
@@ -2064,6 +2280,16 @@ export const AuditServiceService = {
     responseSerialize: (value: ListEventsResponse): Buffer => Buffer.from(ListEventsResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): ListEventsResponse => ListEventsResponse.decode(value),
   },
+  /** Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin. */
+  findIds: {
+    path: "/writ.v1.AuditService/FindIds" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: FindIdsRequest): Buffer => Buffer.from(FindIdsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): FindIdsRequest => FindIdsRequest.decode(value),
+    responseSerialize: (value: FindIdsResponse): Buffer => Buffer.from(FindIdsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): FindIdsResponse => FindIdsResponse.decode(value),
+  },
   /** Streams the log in order, complete, for verification offline. Roles: auditor, admin. */
   exportEvents: {
     path: "/writ.v1.AuditService/ExportEvents" as const,
@@ -2124,6 +2350,8 @@ export const AuditServiceService = {
 export interface AuditServiceServer extends UntypedServiceImplementation {
   /** Searches the log. Roles: auditor, operator, admin. */
   listEvents: handleUnaryCall<ListEventsRequest, ListEventsResponse>;
+  /** Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin. */
+  findIds: handleUnaryCall<FindIdsRequest, FindIdsResponse>;
   /** Streams the log in order, complete, for verification offline. Roles: auditor, admin. */
   exportEvents: handleServerStreamingCall<ExportEventsRequest, ExportEventsResponse>;
   /**
@@ -2163,6 +2391,22 @@ export interface AuditServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: ListEventsResponse) => void,
+  ): ClientUnaryCall;
+  /** Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin. */
+  findIds(
+    request: FindIdsRequest,
+    callback: (error: ServiceError | null, response: FindIdsResponse) => void,
+  ): ClientUnaryCall;
+  findIds(
+    request: FindIdsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: FindIdsResponse) => void,
+  ): ClientUnaryCall;
+  findIds(
+    request: FindIdsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: FindIdsResponse) => void,
   ): ClientUnaryCall;
   /** Streams the log in order, complete, for verification offline. Roles: auditor, admin. */
   exportEvents(

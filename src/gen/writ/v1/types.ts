@@ -626,6 +626,15 @@ export interface Lease {
     | undefined;
   /** The lease of the parent run that it is a part of. Empty: of none. */
   delegatedFrom: string;
+  /**
+   * How long the grant, or the last renewal, lets it live: what was asked for, cut to the smallest max_ttl of its kinds and
+   * of its run's ceiling. Absent while waiting.
+   */
+  ttl?:
+    | Duration
+    | undefined;
+  /** What was asked for when it was requested, if that is more than is allowed: it was cut. Absent: it was not. */
+  requestedTtl?: Duration | undefined;
 }
 
 /** Something that stands in the way of a request. */
@@ -1237,6 +1246,8 @@ function createBaseLease(): Lease {
     progressWindow: undefined,
     lockDelayUntil: undefined,
     delegatedFrom: "",
+    ttl: undefined,
+    requestedTtl: undefined,
   };
 }
 
@@ -1288,6 +1299,12 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     }
     if (message.delegatedFrom !== "") {
       writer.uint32(122).string(message.delegatedFrom);
+    }
+    if (message.ttl !== undefined) {
+      Duration.encode(message.ttl, writer.uint32(130).fork()).join();
+    }
+    if (message.requestedTtl !== undefined) {
+      Duration.encode(message.requestedTtl, writer.uint32(138).fork()).join();
     }
     return writer;
   },
@@ -1425,6 +1442,22 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
             message.delegatedFrom = reader.string();
             continue;
           }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.ttl = Duration.decode(reader, reader.uint32());
+            continue;
+          }
+          case 17: {
+            if (tag !== 138) {
+              break;
+            }
+
+            message.requestedTtl = Duration.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1498,6 +1531,12 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
         : isSet(object.delegated_from)
         ? globalThis.String(object.delegated_from)
         : "",
+      ttl: isSet(object.ttl) ? Duration.fromJSON(object.ttl) : undefined,
+      requestedTtl: isSet(object.requestedTtl)
+        ? Duration.fromJSON(object.requestedTtl)
+        : isSet(object.requested_ttl)
+        ? Duration.fromJSON(object.requested_ttl)
+        : undefined,
     };
   },
 
@@ -1548,6 +1587,12 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
     if (message.delegatedFrom !== "") {
       obj.delegatedFrom = message.delegatedFrom;
     }
+    if (message.ttl !== undefined) {
+      obj.ttl = Duration.toJSON(message.ttl);
+    }
+    if (message.requestedTtl !== undefined) {
+      obj.requestedTtl = Duration.toJSON(message.requestedTtl);
+    }
     return obj;
   },
 
@@ -1585,6 +1630,10 @@ export const Lease: MessageFns<Lease, "writ.v1.Lease"> = {
       ? Timestamp.fromPartial(object.lockDelayUntil)
       : undefined;
     message.delegatedFrom = object.delegatedFrom ?? "";
+    message.ttl = (object.ttl !== undefined && object.ttl !== null) ? Duration.fromPartial(object.ttl) : undefined;
+    message.requestedTtl = (object.requestedTtl !== undefined && object.requestedTtl !== null)
+      ? Duration.fromPartial(object.requestedTtl)
+      : undefined;
     return message;
   },
 };

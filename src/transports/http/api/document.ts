@@ -40,6 +40,7 @@ const TAG_OF: Readonly<Record<string, Tag>> = {
   fence: 'fence',
   events: 'log',
   checkpoint: 'log',
+  ids: 'log',
   keys: 'keys',
   credentials: 'keys',
   namespaces: 'namespaces',
