@@ -145,11 +145,13 @@ async function applyMigrations(client: pg.Client, log: (line: string) => void): 
   const known = await knownMigrations();
   const applied = await readApplied(client);
   if (applied !== null) refuseNewer(applied, known);
-  if (applied !== null && known.every((name) => applied.includes(name))) return;
+  const missing = known.filter((name) => applied === null || !applied.includes(name));
+  if (missing.length === 0) return;
   // Only when it is missing: a role that may not create schemas can still use one that was made for it.
   const { rows } = await client.query(`SELECT FROM pg_namespace WHERE nspname = '${SCHEMA}'`);
   if (rows.length === 0) await client.query(`CREATE SCHEMA ${SCHEMA}`);
   await client.query('SET statement_timeout = 0');
+  let at = '';
   await runner({
     dbClient: client,
     dir: DIRECTORY,
@@ -159,9 +161,18 @@ async function applyMigrations(client: pg.Client, log: (line: string) => void): 
     checkOrder: true,
     singleTransaction: true,
     noLock: true,
-    log: (line: string) => log(line.trim()),
+    // It tells each migration with all of its SQL: one line of ours says what was done, or where it failed.
+    log: (line: string) => {
+      at = /MIGRATION (\S+)/.exec(line)?.[1] ?? at;
+    },
+  }).catch((error: unknown) => {
+    log(`the migration ${at} failed, and none was applied`);
+    throw error;
   });
   await client.query('RESET statement_timeout');
+  const [first = '', last = first] = [missing[0], missing.at(-1)];
+  const which = first === last ? first : `${first} to ${last}`;
+  log(`${applied === null ? 'made the schema' : 'brought the schema up to date'}: ${which}`);
 }
 
 /**
