@@ -7,7 +7,7 @@ import { parseSync } from '@swc/core';
 const CONSOLE = 'src/console';
 const LIBRARIES = /^(preact|@codemirror\/[a-z-]+|@lezer\/highlight)(\/|$)/;
 /** Texts that are built into it. */
-const TEXTS = new Set(['docs/conflict-map.md', 'docs/reason-codes.md']);
+const TEXTS = new Set(['docs/conflict-map.md', 'docs/operations.md', 'docs/reason-codes.md']);
 
 const filesBelow = (directory) =>
   readdirSync(directory, { recursive: true, withFileTypes: true })

@@ -6,6 +6,8 @@ import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coo
 
 /** Every screen, full of what there can be: nobody is kept from it, and nothing on it does anything by itself. */
 
+const RUNBOOK = 'Codes and runbook';
+
 inBrowser('the screens of the console', (browser) => {
   let coordinator: CoordinatorProcess;
   let world: World;
@@ -34,13 +36,15 @@ inBrowser('the screens of the console', (browser) => {
       '/log',
       '/keys',
       '/reasons?code=held',
+      '/reasons?view=trouble',
+      '/reasons?view=alerts',
       '/nowhere',
     ];
   });
 
   afterAll(async () => {
-    world.close();
-    await coordinator.stop();
+    world?.close();
+    await coordinator?.stop();
   });
 
   it.each([
@@ -62,7 +66,7 @@ inBrowser('the screens of the console', (browser) => {
   it('show only what the role may do', async () => {
     const page = await signedIn(browser, coordinator, 'auditor');
     const names = await page.getByRole('navigation').getByRole('link').allTextContents();
-    expect(names).toEqual(['Overview', 'Live', 'Runs', 'Resource', 'Conflict map', 'Log', 'Keys']);
+    expect(names).toEqual(['Overview', 'Live', 'Runs', 'Resource', 'Conflict map', 'Log', 'Keys', RUNBOOK]);
     expect(await page.getByRole('button', { name: 'Stop runs…' }).count()).toBe(0);
     const runner = await signedIn(browser, coordinator, 'runner');
     expect(await runner.getByRole('navigation').getByRole('link').allTextContents()).toEqual([
@@ -71,6 +75,7 @@ inBrowser('the screens of the console', (browser) => {
       'Runs',
       'Resource',
       'Conflict map',
+      RUNBOOK,
     ]);
   });
 
@@ -78,7 +83,7 @@ inBrowser('the screens of the console', (browser) => {
     const page = await signedIn(browser, coordinator, 'admin');
     await page.keyboard.press('g');
     await page.keyboard.press('l');
-    await page.getByRole('heading', { name: 'Live' }).waitFor();
+    await page.getByRole('heading', { name: 'Live', exact: true }).waitFor();
     await page.keyboard.press('g');
     await page.keyboard.press('o');
     const freeze = page.getByRole('button', { name: 'Freeze…' }).first();

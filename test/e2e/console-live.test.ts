@@ -16,8 +16,8 @@ inBrowser('the console while agents work', (browser) => {
   });
 
   afterAll(async () => {
-    world.close();
-    await coordinator.stop();
+    world?.close();
+    await coordinator?.stop();
   });
 
   it('shows a waiter that is granted, without anybody loading anything anew', async () => {
@@ -36,7 +36,8 @@ inBrowser('the console while agents work', (browser) => {
     await page
       .getByRole('row')
       .filter({ hasText: waiter.slice(0, 8) })
-      .getByText('active')
+      .getByText('active', { exact: true })
+      .first()
       .waitFor();
     expect(
       await page
@@ -74,7 +75,7 @@ inBrowser('the console while agents work', (browser) => {
     const dialog = page.getByRole('dialog', { name: 'Stop this run' });
     await dialog.getByText('1 live lease ends').first().waitFor();
     await dialog.getByText('1 write was let in with an unknown outcome').first().waitFor();
-    await dialog.getByLabel('Why').fill('It writes too much');
+    await dialog.getByLabel('Why', { exact: true }).fill('It writes too much');
     await dialog.getByRole('button', { name: 'Stop the run' }).click();
     await dialog.getByText('In force everywhere since').first().waitFor();
     await dialog.getByText('Still open:').first().waitFor();
@@ -86,7 +87,36 @@ inBrowser('the console while agents work', (browser) => {
     await world.report(lease, 'promote', 'stop-1', 'v2');
     await page.getByText('The outcome of every write that was let in is known.').first().waitFor();
     await page.getByText('It writes too much').first().waitFor();
+    await page.getByText('It is over, and writes no more.').first().waitFor();
+    // What is over counts down to nothing.
+    await page.getByText('it would have lasted until').first().waitFor();
     await page.getByText('denied').first().waitFor();
+    // The write that was refused is found by its lease, too (A1).
+    await goTo(page, `/leases/${lease.lease?.leaseId}`);
+    await page
+      .getByText(/^1 write denied/)
+      .first()
+      .waitFor();
+  });
+
+  it('tells, before a lease is revoked, who waits for it and is granted', async () => {
+    const holder = await world.run('Sits on the release');
+    const held = await world.acquire(holder, [write('release/revoked', 'promote')], { ttl: '7200s' });
+    const waiting = world.queue(await world.run('Is next'), [write('release/revoked', 'promote')], {
+      purpose: 'The hotfix',
+    });
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, `/leases/${held.lease?.leaseId}`);
+    // It asked for two hours, and its kind allows one.
+    await page.getByText('asked for 2 h').first().waitFor();
+    await page.getByRole('button', { name: 'Revoke…' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Revoke this lease' });
+    await dialog.getByText('Granted by this, since they wait for nothing else (1 request):').first().waitFor();
+    await dialog.getByText('The hotfix', { exact: true }).first().waitFor();
+    await dialog.getByLabel('Why', { exact: true }).fill('It hangs');
+    await dialog.getByRole('button', { name: 'Revoke the lease' }).click();
+    await dialog.getByText('In force everywhere since').first().waitFor();
+    expect((await waiting).lease?.leaseId).toBeDefined();
   });
 
   it('shows first what is stuck: a write in doubt, until somebody settles it', async () => {
@@ -95,12 +125,13 @@ inBrowser('the console while agents work', (browser) => {
     const page = await signedIn(browser, coordinator, 'operator');
     await world.admit(run, lease, 'promote', 'doubt-1');
     await world.api.post('operator', `/v1/leases/${lease.lease?.leaseId}/revoke`, { reason: 'a test' });
-    const row = page.getByRole('row').filter({ hasText: 'release/doubtful' });
+    const settle = page.getByRole('button', { name: 'Settle…' });
+    const row = page.getByRole('row').filter({ hasText: 'release/doubtful' }).filter({ has: settle });
     await row.getByRole('button', { name: 'Settle…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Settle a write in doubt' });
     await dialog.getByLabel('What became of it?').selectOption({ label: 'It happened' });
     await dialog.getByLabel('Version now').fill('v3');
-    await dialog.getByLabel('Why').fill('The target has it');
+    await dialog.getByLabel('Why', { exact: true }).fill('The target has it');
     await dialog.getByRole('button', { name: 'Settle it' }).click();
     await dialog.getByText('It is settled').first().waitFor();
     await dialog.getByRole('button', { name: 'Close' }).last().click();
@@ -112,16 +143,91 @@ inBrowser('the console while agents work', (browser) => {
     await page.getByRole('button', { name: 'Freeze…' }).first().click();
     const freeze = page.getByRole('dialog', { name: 'Freeze a pattern' });
     await freeze.getByLabel('Resource or pattern').fill('dns/{zone}/{record}');
-    await freeze.getByLabel('Why').fill('an outage');
+    await freeze.getByLabel('Why', { exact: true }).fill('an outage');
     await freeze.getByRole('button', { name: 'Stop grants' }).click();
     await freeze.getByText('Kinds under it').first().waitFor();
     await freeze.getByRole('button', { name: 'Close' }).last().click();
     const run = await world.run('Wants what is frozen');
     expect((await world.acquire(run, [write('dns/eu/www', 'change')])).refusal?.kind).toBe('REFUSAL_KIND_FROZEN');
+    await freeze.getByRole('button', { name: 'Close' }).last().click();
     await page.getByRole('row').filter({ hasText: 'an outage' }).getByRole('button', { name: 'Thaw…' }).click();
-    await page.getByRole('button', { name: 'Thaw it' }).click();
-    await page.getByText(/^It is thawed\. /).waitFor();
+    const thaw = page.getByRole('dialog', { name: 'Thaw a pattern' });
+    await thaw.getByRole('button', { name: 'Thaw it' }).click();
+    await thaw.getByText('No waiting request was granted by this').first().waitFor();
+    // Nothing is frozen any more, and what the thaw did is still there to read.
+    await page.getByText('Nothing is frozen.', { exact: true }).first().waitFor();
+    await thaw.getByText('No waiting request was granted by this').first().waitFor();
+    await thaw.getByRole('button', { name: 'Close' }).last().click();
     expect((await world.acquire(run, [write('dns/eu/www', 'change')])).lease).toBeDefined();
+    await goTo(page, '/log?kind=pattern_thawed');
+    await page.getByText('All that fit.', { exact: true }).first().waitFor();
+    expect(await page.locator('.event-words').first().locator('p').first().textContent()).toBe(
+      'thawed dns/{zone}/{record} ',
+    );
+  });
+
+  it("thaws on the frozen resource's own page, and says who was granted by it", async () => {
+    await world.api.post('operator', '/v1/freezes', { pattern: 'release/thawed', reason: 'while we look' });
+    const waiting = world.queue(await world.run('Waits for the thaw'), [write('release/thawed', 'promote')]);
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, '/live?state=waiting&resource=release/thawed');
+    await page.getByRole('heading', { name: '1 waiting request', exact: true }).waitFor();
+    await goTo(page, '/resource?name=release/thawed');
+    await page.getByText('while we look', { exact: true }).first().waitFor();
+    await page.getByRole('button', { name: 'Thaw…' }).click();
+    const thaw = page.getByRole('dialog', { name: 'Thaw a pattern' });
+    await thaw.getByRole('button', { name: 'Thaw it' }).click();
+    await thaw.getByText('1 waiting request was granted by this.', { exact: true }).first().waitFor();
+    expect((await waiting).lease?.leaseId).toBeDefined();
+  });
+
+  it('finds runs, leases and requests by what the screens show of their ids', async () => {
+    const run = await world.run('Is looked for');
+    const { lease } = await world.acquire(run, [write('release/sought', 'promote')], { requestId: 'sought-1' });
+    const page = await signedIn(browser, coordinator, 'operator');
+    const find = async (text: string) => {
+      await page.keyboard.press('/');
+      await page.keyboard.type(text);
+      await page.keyboard.press('Enter');
+    };
+    await find(run.slice(0, 8));
+    await page.waitForURL(`**/runs/${run}`);
+    await find(lease?.leaseId.slice(0, 8) ?? '');
+    await page.waitForURL(`**/leases/${lease?.leaseId}`);
+    await find('sought-1');
+    await page.waitForURL('**/log?request=sought-1');
+    await find('release/sought');
+    await page.waitForURL('**/resource?name=release%2Fsought');
+  });
+
+  it('never shows what it has read of another namespace', async () => {
+    await world.acquire(await world.run('Only here'), [write('release/only-here', 'promote')]);
+    await world.api.post('admin', '/v1/namespaces', { name: 'elsewhere' });
+    const page = await signedIn(browser, coordinator, 'operator');
+    await goTo(page, '/runs');
+    await page.getByText('Only here', { exact: true }).first().waitFor();
+    // The answers about the other namespace are kept back: nothing of this one may stand in for them.
+    let answer = () => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
+    });
+    await page.route(/namespace=elsewhere/, async (route) => {
+      await held;
+      await route.continue();
+    });
+    for (const [path, mark] of [
+      ['/runs', 'Only here'],
+      ['/live', 'release/only-here'],
+    ] as const) {
+      await goTo(page, path);
+      await page.getByText(mark, { exact: true }).first().waitFor();
+      await page.getByLabel('Namespace').selectOption('elsewhere');
+      await page.waitForURL(/namespace=elsewhere/);
+      expect(await page.getByText(mark, { exact: true }).count()).toBe(0);
+      await page.getByLabel('Namespace').selectOption('default');
+    }
+    answer();
+    await page.unrouteAll({ behavior: 'ignoreErrors' });
   });
 
   it('finds why a request was refused, and verifies the log in the browser', async () => {
@@ -129,9 +235,9 @@ inBrowser('the console while agents work', (browser) => {
     await world.acquire(run, [write('secret/db')], { requestId: 'why-was-this' });
     const page = await signedIn(browser, coordinator, 'auditor');
     await goTo(page, '/log?request=why-was-this');
-    await page.getByRole('heading', { name: '1 event' }).waitFor();
-    await page.getByRole('link', { name: 'forbidden' }).click();
-    await page.getByRole('heading', { name: 'FORBIDDEN' }).waitFor();
+    await page.getByRole('heading', { name: '1 event', exact: true }).waitFor();
+    await page.getByRole('link', { name: 'forbidden', exact: true }).first().click();
+    await page.getByRole('heading', { name: 'FORBIDDEN', exact: true }).first().waitFor();
     await goTo(page, '/log');
     await page.getByRole('button', { name: 'Verify the chain' }).click();
     await page.getByText('The log is whole.').first().waitFor();

@@ -34,8 +34,8 @@ inBrowser('the console with ten thousand leases', (browser) => {
   }, 300_000);
 
   afterAll(async () => {
-    world.close();
-    await coordinator.stop();
+    world?.close();
+    await coordinator?.stop();
   });
 
   it('shows them by resource and by expiry, with rows for what is seen only', async () => {

@@ -17,7 +17,7 @@ inBrowser('signing in at the console', (browser) => {
     url = `http://${coordinator.http}`;
   });
 
-  afterAll(() => coordinator.stop());
+  afterAll(() => coordinator?.stop());
 
   it('works by the link that the coordinator prints, once, and leaves no trace of it', async () => {
     const page = await browser.open(coordinator.console);

@@ -57,8 +57,8 @@ inBrowser('pictures of the console', (browser) => {
   });
 
   afterAll(async () => {
-    world.close();
-    await coordinator.stop();
+    world?.close();
+    await coordinator?.stop();
   });
 
   it.each(WIDTHS.flatMap((width) => SCHEMES.map((scheme) => [width, scheme] as const)))(

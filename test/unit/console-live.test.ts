@@ -4,7 +4,7 @@ import { leaseChanges } from '../../src/console/pure/lease-changes.js';
 import { byExpiry, filtered } from '../../src/console/pure/lease-filter.js';
 import { ResourceTree, type TreeRow } from '../../src/console/pure/resource-tree.js';
 import { barOf } from '../../src/console/pure/timeline.js';
-import { type Waiter, type WaitNode, waitForest } from '../../src/console/pure/waits.js';
+import { type Waiter, type WaitNode, waitersBehind, waitForest } from '../../src/console/pure/waits.js';
 import { windowOf } from '../../src/console/pure/window.js';
 
 const lease = (leaseId: string, resources: readonly string[], more: Partial<Lease> = {}): Lease => ({
@@ -154,6 +154,35 @@ describe('who waits for whom', () => {
       'h < a+1',
       'h < a < b+0',
     ]);
+  });
+});
+
+describe('who is granted when a lease ends', () => {
+  const holds = (leaseId: string, waiting = false) => ({
+    leaseId,
+    runId: `run-${leaseId}`,
+    purpose: '',
+    resource: 'r',
+    rule: '',
+    waiting,
+  });
+  const asks = (leaseId: string, since: string, ...waitsFor: Waiter['waitsFor']): Waiter => ({
+    ...{ leaseId, runId: `run-${leaseId}`, purpose: '', place: 0, resources: ['r'] },
+    since,
+    waitsFor,
+  });
+
+  it('is whoever waits for nothing else, the one that has waited longest first', () => {
+    const waiters = [
+      asks('late', '2026-12-01T10:02:00Z', holds('a')),
+      asks('first', '2026-12-01T10:00:00Z', holds('a')),
+      asks('for two', '2026-12-01T10:01:00Z', holds('a'), holds('b')),
+      asks('behind', '2026-12-01T10:03:00Z', holds('a'), holds('first', true)),
+      asks('elsewhere', '2026-12-01T10:00:00Z', holds('b')),
+    ];
+    const { next, others } = waitersBehind(waiters, ({ leaseId }) => leaseId === 'a');
+    expect(next.map(({ leaseId }) => leaseId)).toEqual(['first', 'late']);
+    expect(others.map(({ leaseId }) => leaseId)).toEqual(['for two', 'behind']);
   });
 });
 

@@ -6,7 +6,7 @@ import type { LogEvent } from '../../src/console/api/shapes.js';
 import { ChainVerifier, canonicalForm, verifyCheckpoint } from '../../src/console/pure/chain.js';
 import { bodyOf } from '../../src/console/pure/event-body.js';
 import { EVENT_KINDS, lineOf } from '../../src/console/pure/event-words.js';
-import { found, reasonCodes } from '../../src/console/pure/reason-codes.js';
+import { found, guideRows, reasonCodes } from '../../src/console/pure/reason-codes.js';
 import { refusalsByReason } from '../../src/console/pure/refusals.js';
 import { lastVersionOf, tokensOf } from '../../src/console/pure/resource-history.js';
 import { canonicalForm as engineForm, GENESIS_HASH, type HashedEvent, hashEvent } from '../../src/engine/hash-chain.js';
@@ -247,6 +247,30 @@ describe('the guide to reason codes', () => {
     expect(held).toMatchObject({ code: 'HELD', chapter: 'Refusal kinds' });
     expect(held?.cells.map(([column]) => column)).toEqual(['Meaning', 'What to do', 'Who', 'Retryable']);
     expect(codes.length).toBeGreaterThan(100);
+  });
+
+  it('comes with the alerts and the signs of trouble of the operations guide', () => {
+    const rows = guideRows(readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8'));
+    const of = (chapter: string) => rows.filter((row) => row.chapter === chapter);
+    expect(found(of('Alerts'), 'WritWriteInDoubt')).toMatchObject([
+      {
+        isCode: true,
+        cells: [
+          ['Severity', 'critical'],
+          ['Meaning', expect.any(String)],
+          ['What to do', 'Writes in doubt'],
+        ],
+      },
+    ]);
+    const [stays] = of('Trouble').filter(({ code }) => code === 'a resource stays held');
+    expect(stays).toMatchObject({
+      isCode: false,
+      cells: [
+        ['Meaning', expect.any(String)],
+        ['What to do', expect.stringContaining('writ lease revoke')],
+      ],
+    });
+    expect(of('Trouble').every(({ cells }) => cells.length === 2)).toBe(true);
   });
 
   it('is searched by code, whatever its case, and by word', () => {

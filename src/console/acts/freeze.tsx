@@ -4,7 +4,7 @@ import type { Answer, Freeze } from '../api/shapes.js';
 import { databaseNow } from '../clock.js';
 import { ActDialog } from '../parts/act-dialog.js';
 import { Choice, TextField } from '../parts/field.js';
-import { Exactly, Foreign } from '../parts/text.js';
+import { Exactly, Foreign, When } from '../parts/text.js';
 import { codeOf, counted, countedThat, inLowerCase } from '../pure/words.js';
 
 type Frozen = Answer<'FreezeResponse'>;
@@ -116,17 +116,7 @@ export function ThawPattern({ freeze, onClose }: { readonly freeze: Freeze; read
       button="Thaw it"
       reason="optional"
       act={(reason) => post<Thawed>('/v1/freezes/thaw', { pattern: freeze.pattern, ...(reason !== '' && { reason }) })}
-      result={({ granted = 0, stillFrozenBy = [] }) => (
-        <>
-          <p>It is thawed. {countedThat(granted, 'waiting request', 'was', 'were')} granted by this.</p>
-          {stillFrozenBy.length > 0 && (
-            <p class="tone-warn">
-              Other freezes overlap it and still hold:{' '}
-              <span class="mono">{stillFrozenBy.map(({ pattern }) => pattern).join(', ')}</span>
-            </p>
-          )}
-        </>
-      )}
+      result={(value) => <ThawResult {...value} pattern={freeze.pattern} />}
       onClose={onClose}
     >
       <p>
@@ -143,7 +133,53 @@ export function ThawPattern({ freeze, onClose }: { readonly freeze: Freeze; read
           </>
         )}
       </p>
-      <p>Whoever waits for something there is granted it at once, in the order of the queue.</p>
+      <p>
+        Whoever waits for something there is granted it at once, in the order of the queue, unless another freeze or a
+        holder is in the way.
+      </p>
     </ActDialog>
+  );
+}
+
+/** What is granted there again, to whom it was, and what still stands in the way. */
+function ThawResult({ pattern, outcome, granted = 0, stillFrozenBy = [] }: Thawed & { readonly pattern: string }) {
+  if (codeOf(outcome, 'THAW_OUTCOME') === 'NOT_FROZEN')
+    return (
+      <p>
+        <Foreign text={pattern} class="mono" /> was not frozen any more: somebody else thawed it, or its time was over.
+        Nothing was changed.
+      </p>
+    );
+  return (
+    <>
+      <p>
+        <Foreign text={pattern} class="mono" /> is <strong>thawed</strong>.
+      </p>
+      <p>
+        {granted === 0
+          ? 'No waiting request was granted by this: what runs ask for there is granted from now on.'
+          : `${countedThat(granted, 'waiting request', 'was', 'were')} granted by this.`}
+      </p>
+      {stillFrozenBy.length > 0 && (
+        <div class="note tone-warn">
+          <p>Other freezes overlap it and still hold; each is thawed for itself:</p>
+          <ul>
+            {stillFrozenBy.map((other) => (
+              <li key={other.pattern}>
+                <Foreign text={other.pattern} class="mono" />
+                {other.reason && (
+                  <>
+                    : <Foreign text={other.reason} />
+                  </>
+                )}
+                <div class="aside">
+                  <Foreign text={other.frozenBy ?? ''} /> <When at={other.frozenAt} />
+                </div>
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </>
   );
 }

@@ -1,7 +1,8 @@
 import { post } from '../api/client.js';
 import type { Answer, Lease } from '../api/shapes.js';
 import { ActDialog } from '../parts/act-dialog.js';
-import { Reason, Resource } from '../parts/text.js';
+import { Behind } from '../parts/behind.js';
+import { Reason, Resource, RunLink } from '../parts/text.js';
 import { counted, endReason } from '../pure/words.js';
 import { Effective } from './effective.js';
 
@@ -39,8 +40,8 @@ export function RevokeLease({ lease, onClose }: { readonly lease: Lease; readonl
             <li>Its place in the queue is given up; those behind it move up.</li>
           ) : (
             <li>
-              Its tokens are refused from the moment the answer is here. The run is told, and may ask anew: to keep it
-              from that, stop the run or freeze the resource.
+              Its tokens are refused from the moment the answer is here. Run <RunLink id={lease.runId} /> is told, and
+              may ask anew, behind those who wait: to keep it from that, stop the run or freeze the resource.
             </li>
           )}
           <li>
@@ -54,6 +55,7 @@ export function RevokeLease({ lease, onClose }: { readonly lease: Lease; readonl
             ))}
             {entries.length > SHOWN && ` and ${entries.length - SHOWN} more`}.
           </li>
+          {!waiting && <Behind ends={(holder) => holder.leaseId === lease.leaseId} />}
           {delayed && !waiting && (
             <li>
               Some of them are of kinds whose targets do not ask each time: nobody else is granted those before the last

@@ -2,6 +2,7 @@ import { get, post } from '../api/client.js';
 import { useData } from '../api/data.js';
 import type { Answer, Run } from '../api/shapes.js';
 import { ActDialog } from '../parts/act-dialog.js';
+import { Behind } from '../parts/behind.js';
 import { Foreign, Resource, State } from '../parts/text.js';
 import { countedThat, runState } from '../pure/words.js';
 import { Effective } from './effective.js';
@@ -15,13 +16,14 @@ export function StopRun({ run, onClose }: { readonly run: Run; readonly onClose:
   const children = useData(
     `children ${run.runId}`,
     async (signal) => {
-      const { runs = [] } = await get<Runs>('/v1/runs', { signal, query: { page_size: '1000' } });
-      return runs.filter(({ parentRunId }) => parentRunId === run.runId);
+      const { runs = [], nextPageToken = '' } = await get<Runs>('/v1/runs', { signal, query: { page_size: '1000' } });
+      const count = runs.filter(({ parentRunId }) => parentRunId === run.runId).length;
+      return { count, complete: nextPageToken === '' };
     },
     { live: false },
   );
   const open = run.openWrites ?? [];
-  const below = children.value ?? [];
+  const { count: below, complete } = children.value ?? { count: 0, complete: true };
   const { liveLeases: live = 0, waitingRequests: waiting = 0 } = run;
   return (
     <ActDialog
@@ -50,16 +52,14 @@ export function StopRun({ run, onClose }: { readonly run: Run; readonly onClose:
         </p>
         <ul class="bullets">
           <li>Every write of this run is refused from the moment the answer is here. It cannot be started again.</li>
-          {live > 0 && (
-            <li>
-              {countedThat(live, 'live lease', 'ends', 'end')}; whoever waits for what is held by it is granted that.
-            </li>
-          )}
+          {live > 0 && <li>{countedThat(live, 'live lease', 'ends', 'end')}.</li>}
+          {live > 0 && <Behind ends={(holder) => holder.runId === run.runId} />}
           {waiting > 0 && <li>{countedThat(waiting, 'waiting request', 'is withdrawn', 'are withdrawn')}.</li>}
-          {below.length > 0 && (
+          {!complete && below === 0 && <li>Runs that are part of it, if there are any, are stopped first.</li>}
+          {below > 0 && (
             <li>
-              {countedThat(below.length, 'run', 'that is part of it is stopped', 'that are part of it are stopped')}{' '}
-              first.
+              {!complete && 'At least '}
+              {countedThat(below, 'run', 'that is part of it is stopped', 'that are part of it are stopped')} first.
             </li>
           )}
           {open.length > 0 ? (

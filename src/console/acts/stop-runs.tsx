@@ -76,7 +76,7 @@ export function StopRuns({ onClose }: { readonly onClose: () => void }) {
           maxLength={1024}
         />
       )}
-      <div class="note tone-warn" aria-live="polite">
+      <div class={`note tone-${hit.value === undefined ? 'idle' : 'warn'}`} aria-live="polite">
         {hit.value === undefined ? (
           <p>
             {hit.problem !== null
@@ -86,11 +86,11 @@ export function StopRuns({ onClose }: { readonly onClose: () => void }) {
         ) : (
           <>
             <p>
-              {hit.value.length === 0
-                ? 'No run matches now. One that begins to match before you click is stopped all the same.'
-                : `As things are this stops ${counted(hit.value.length, 'run')}, for good, and ends all that they hold:`}
+              {hit.value.runs.length === 0
+                ? `No run ${hit.value.complete ? '' : 'of those that were looked at '}matches now. One that begins to match before you click is stopped all the same.`
+                : `As things are this stops ${hit.value.complete ? '' : 'at least '}${counted(hit.value.runs.length, 'run')}, for good, and ends all that they hold:`}
             </p>
-            <RunList runs={hit.value} />
+            <RunList runs={hit.value.runs} />
           </>
         )}
       </div>
@@ -112,11 +112,21 @@ function RunList({ runs }: { readonly runs: readonly Run[] }) {
   );
 }
 
-async function runsThatMatch(by: By, wanted: string, signal: AbortSignal): Promise<readonly Run[]> {
-  const { runs = [] } = await get<Runs>('/v1/runs', { signal, query: { page_size: '1000' } });
-  if (by === 'all') return runs;
-  if (by === 'principal') return runs.filter(({ principal }) => principal === wanted);
-  const { leases = [] } = await get<Leases>('/v1/leases', { signal, query: { resource: wanted, page_size: '1000' } });
-  const holders = new Set(leases.map(({ runId }) => runId));
-  return runs.filter(({ runId }) => holders.has(runId));
+interface Matching {
+  readonly runs: readonly Run[];
+  /** False: there are more runs, or leases, than were looked at. */
+  readonly complete: boolean;
+}
+
+async function runsThatMatch(by: By, wanted: string, signal: AbortSignal): Promise<Matching> {
+  const { runs = [], nextPageToken = '' } = await get<Runs>('/v1/runs', { signal, query: { page_size: '1000' } });
+  const complete = nextPageToken === '';
+  if (by === 'all') return { runs, complete };
+  if (by === 'principal') return { runs: runs.filter(({ principal }) => principal === wanted), complete };
+  const found = await get<Leases>('/v1/leases', { signal, query: { resource: wanted, page_size: '1000' } });
+  const holders = new Set((found.leases ?? []).map(({ runId }) => runId));
+  return {
+    runs: runs.filter(({ runId }) => holders.has(runId)),
+    complete: complete && (found.nextPageToken ?? '') === '',
+  };
 }

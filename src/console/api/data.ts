@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import { useInterval } from '../clock.js';
+import { useNamespace } from '../router.js';
 import { useStore } from '../store.js';
 import { liveState, useEvents } from './live.js';
 import { asProblem, type Problem } from './problem.js';
@@ -21,6 +22,8 @@ export interface DataOptions {
   readonly restMs?: number;
   /** False: it is read only when its key changes, or somebody asks. Default: true. */
   readonly live?: boolean;
+  /** False: it is the same in every namespace. Default: true. */
+  readonly ofNamespace?: boolean;
 }
 
 const REST_MS = 1_000;
@@ -28,15 +31,17 @@ const REST_MS = 1_000;
 const POLL_MS = 5_000;
 
 /**
- * Reads something, and reads it again when events say that it may have changed. `key` says what is read: an answer to an
- * older question is dropped, and null asks nothing.
+ * Reads something of the namespace that is looked at, and reads it again when events say that it may have changed. `name`
+ * says what is read: an answer to an older question, or about another namespace, is dropped, and null asks nothing.
  */
 export function useData<T>(
-  key: string | null,
+  name: string | null,
   read: (signal: AbortSignal) => Promise<T>,
   options: DataOptions = {},
 ): Data<T> {
-  const { touchedBy, restMs = REST_MS, live = true } = options;
+  const { touchedBy, restMs = REST_MS, live = true, ofNamespace = true } = options;
+  const namespace = useNamespace();
+  const key = name === null ? null : `${ofNamespace ? namespace : ''} ${name}`;
   const [state, setState] = useState<Omit<Data<T>, 'reload'> & { readonly key: string | null }>({
     key: null,
     value: undefined,
@@ -103,8 +108,8 @@ export function useData<T>(
   useInterval(readSoon, polls ? Math.max(POLL_MS, restMs) : null);
   return {
     value: state.key === key ? state.value : undefined,
-    problem: state.problem,
-    loading: state.loading,
+    problem: state.key === key ? state.problem : null,
+    loading: state.loading || (key !== null && state.key !== key),
     reload: () => void readNow(),
   };
 }

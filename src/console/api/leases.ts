@@ -1,4 +1,4 @@
-import { useEffect } from 'preact/hooks';
+import { useEffect, useMemo } from 'preact/hooks';
 import { databaseNow, learnDatabaseTime } from '../clock.js';
 import { type LeaseChanges, leaseChanges } from '../pure/lease-changes.js';
 import { lengthMs, millisOf } from '../pure/moments.js';
@@ -13,6 +13,8 @@ import type { Answer, Lease } from './shapes.js';
  * thousand renewals a second change some numbers in memory, and the screens look once in a while.
  */
 export interface LeaseTable {
+  /** Whose they are. */
+  readonly namespace: string;
   readonly leases: readonly Lease[];
   /** False: there are more than are read. */
   readonly complete: boolean;
@@ -31,8 +33,14 @@ const WHOLE_REST_MS = 5_000;
 /** How often all is read where no events tell. */
 const POLL_MS = 10_000;
 
-const NONE: LeaseTable = { leases: [], complete: true, loading: true, problem: null };
-const table = createStore<LeaseTable>(NONE);
+const noneOf = (namespace: string): LeaseTable => ({
+  namespace,
+  leases: [],
+  complete: true,
+  loading: true,
+  problem: null,
+});
+const table = createStore<LeaseTable>(noneOf(''));
 
 class LeaseReader {
   readonly #namespace: string;
@@ -49,7 +57,7 @@ class LeaseReader {
 
   constructor(namespace: string) {
     this.#namespace = namespace;
-    table.set(NONE);
+    table.set(noneOf(namespace));
     this.#forget = onEvents((events) => void this.#hear(leaseChanges(events)));
     this.#poll = window.setInterval(() => {
       if (liveState.get() === 'off' && !document.hidden) void this.readAll();
@@ -139,7 +147,8 @@ class LeaseReader {
 
   #show(problem: Problem | null): void {
     if (this.#aborter.signal.aborted) return;
-    table.set({ leases: [...this.#leases.values()], complete: this.#complete, loading: false, problem });
+    const leases = [...this.#leases.values()];
+    table.set({ namespace: this.#namespace, leases, complete: this.#complete, loading: false, problem });
   }
 }
 
@@ -168,7 +177,10 @@ export function useLeases(namespace: string): LeaseTable {
       if (reader === used) reader = null;
     };
   }, [namespace]);
-  return useStore(table);
+  const known = useStore(table);
+  const none = useMemo(() => noneOf(namespace), [namespace]);
+  // What was read of another namespace is not shown for a moment either.
+  return known.namespace === namespace ? known : none;
 }
 
 /** Whether the lease is held, and not over by its time: a sweep writes the end some moments later. */

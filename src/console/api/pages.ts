@@ -1,5 +1,6 @@
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Query } from '../pure/paths.js';
+import { useNamespace } from '../router.js';
 import { get } from './client.js';
 import { useEvents } from './live.js';
 import { asProblem, type Problem } from './problem.js';
@@ -34,10 +35,11 @@ interface State<T> {
   readonly problem: Problem | null;
 }
 
-/** `path` and `query` say what is read; null: nothing. */
+/** `path` and `query` say what is read of the namespace that is looked at; null: nothing. */
 export function usePages<T>(path: string | null, query: Query, options: PagesOptions<T>): Pages<T> {
   const { pageSize = PAGE_SIZE } = options;
-  const key = path === null ? '' : JSON.stringify([path, query]);
+  const namespace = useNamespace();
+  const key = path === null ? '' : JSON.stringify([namespace, path, query]);
   const latest = useRef({ path, query, options });
   latest.current = { path, query, options };
   const [state, setState] = useState<State<T>>({ key, rows: [], next: '', loading: true, problem: null });
@@ -105,7 +107,7 @@ export function usePages<T>(path: string | null, query: Query, options: PagesOpt
     rows: isOld ? [] : rows,
     more: !isOld && next !== '' && rows.length < MAX_ROWS,
     loading: isOld || loading,
-    problem,
+    problem: isOld ? null : problem,
     readMore: () => {
       if (!loading && next !== '') void read(next);
     },

@@ -22,12 +22,11 @@ const TOUCHING = new Set([
 ]);
 
 /** Who waits, and for whom. */
-export function useWaiters(namespace: string): Data<Waiters> {
+export function useWaiters(): Data<Waiters> {
   return useData(
-    `waiters ${namespace}`,
+    'waiters',
     async (signal) => {
       const { waiters = [], nextPageToken = '' } = await get<Answer<'ListWaitersResponse'>>('/v1/waiters', {
-        namespace,
         signal,
         query: { page_size: '1000' },
       });

@@ -55,6 +55,7 @@ interface EventRowProps {
 function EventRow({ event, without, open, onTurn }: EventRowProps) {
   const { words, said, tone, code } = lineOf(event);
   const resources = event.resources ?? [];
+  const isPattern = event.kind.startsWith('pattern_');
   return (
     <li class="event">
       <button
@@ -76,7 +77,7 @@ function EventRow({ event, without, open, onTurn }: EventRowProps) {
           {without !== 'resource' &&
             resources.slice(0, SHOWN_RESOURCES).map((name) => (
               <span key={name} class="event-resource">
-                <Resource name={name} />{' '}
+                {isPattern ? <Foreign text={name} class="mono" /> : <Resource name={name} />}{' '}
               </span>
             ))}
           {without !== 'resource' && resources.length > SHOWN_RESOURCES && (

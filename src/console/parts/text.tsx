@@ -118,6 +118,7 @@ export function Exactly({ at }: { readonly at: string | undefined }) {
   return (
     <time dateTime={at} title={at} class="when">
       {new Date(ms).toISOString().replace('T', ' ').slice(0, 23)}
+      <span class="zone"> UTC</span>
     </time>
   );
 }

@@ -121,12 +121,12 @@ const TELLINGS: Readonly<Record<string, Telling>> = {
     tone: 'bad',
   }),
   pattern_frozen: (body) => ({
-    words: `frozen: ${textAt(recordAt(body, 'freeze'), 'pattern')}`,
+    words: 'frozen',
     said: textAt(recordAt(body, 'freeze'), 'reason'),
     tone: 'warn',
   }),
   pattern_thawed: (body) => ({
-    words: `thawed: ${textAt(body, 'pattern')}${body.byTime === true ? ', by time' : ''}`,
+    words: body.byTime === true ? 'thawed, since its time was over' : 'thawed',
     said: textAt(body, 'reason'),
     tone: 'good',
   }),

@@ -1,9 +1,11 @@
-/** What docs/reason-codes.md says of each code, read from its tables. */
+/** What the guides say of each code, and of what can be seen when something is wrong: read from their tables. */
 export interface ReasonCode {
+  /** A code, or in words what is seen. */
   readonly code: string;
+  readonly isCode: boolean;
   /** The chapter that it stands in. */
   readonly chapter: string;
-  /** Names of the columns after the code, with what the row has there. */
+  /** Names of the columns after the first, with what the row has there. */
   readonly cells: readonly (readonly [string, string])[];
 }
 
@@ -12,32 +14,43 @@ const ROW = /^\|(.+)\|\s*$/;
 const RULE = /^\|[\s|:-]+\|\s*$/;
 const CODE = /^`([^`]+)`$/;
 
-export function reasonCodes(markdown: string): readonly ReasonCode[] {
-  const codes: ReasonCode[] = [];
+/** Every row of every table. */
+export function guideRows(markdown: string): readonly ReasonCode[] {
+  const rows: ReasonCode[] = [];
   let chapter = '';
-  let columns: readonly string[] = [];
+  let columns: readonly string[] | null = null;
+  let before: readonly string[] = [];
   for (const line of markdown.split('\n')) {
-    const heading = HEADING.exec(line)?.[1];
+    chapter = HEADING.exec(line)?.[1] ?? chapter;
     const row = ROW.exec(line)?.[1];
-    if (heading !== undefined) chapter = heading;
     if (row === undefined) {
-      columns = [];
-      continue;
-    }
-    if (RULE.test(line)) continue;
-    const cells = row.split(/(?<!\\)\|/).map((cell) => plain(cell.trim()));
-    const code = CODE.exec(row.split('|')[0]?.trim() ?? '')?.[1];
-    if (code === undefined) columns = cells;
-    else if (columns.length > 1) {
-      codes.push({
-        code,
-        chapter,
-        cells: columns.slice(1).map((column, index) => [column, cells[index + 1] ?? ''] as const),
-      });
+      columns = null;
+    } else if (RULE.test(line)) {
+      columns = before;
+    } else {
+      const cells = row.split(/(?<!\\)\|/).map((cell) => cell.trim());
+      before = cells.map(plain);
+      if (columns !== null) rows.push(rowOf(chapter, cells[0] ?? '', columns, before));
     }
   }
-  return codes;
+  return rows;
 }
+
+const rowOf = (
+  chapter: string,
+  marked: string,
+  [, ...columns]: readonly string[],
+  [first = '', ...cells]: readonly string[],
+): ReasonCode => ({
+  code: first,
+  isCode: CODE.test(marked),
+  chapter,
+  cells: columns.map((column, index) => [column, cells[index] ?? ''] as const),
+});
+
+/** Those that explain a code. */
+export const reasonCodes = (markdown: string): readonly ReasonCode[] =>
+  guideRows(markdown).filter(({ isCode, cells }) => isCode && cells.length > 0);
 
 /** Markdown without its marks. */
 function plain(text: string): string {

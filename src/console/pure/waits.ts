@@ -77,3 +77,18 @@ function node(
   const behind = waitedForBy.reduce((sum, child) => sum + 1 + child.behind, 0);
   return { leaseId, runId, purpose, waiter, meets, waitedForBy, behind };
 }
+
+/**
+ * Requests that wait for what would end: those that wait for nothing else, in the order of the queue, and those that do.
+ * Who waits for one of the former only is behind it still: what it gets, they do not.
+ */
+export function waitersBehind(
+  waiters: readonly Waiter[],
+  ends: (holder: WaitsFor) => boolean,
+): { readonly next: readonly Waiter[]; readonly others: readonly Waiter[] } {
+  const behind = waiters
+    .filter(({ waitsFor }) => waitsFor.some((one) => !one.waiting && ends(one)))
+    .sort((a, b) => (a.since < b.since ? -1 : a.since > b.since ? 1 : 0));
+  const waitsOnlyForIt = ({ waitsFor }: Waiter) => waitsFor.every((one) => !one.waiting && ends(one));
+  return { next: behind.filter(waitsOnlyForIt), others: behind.filter((waiter) => !waitsOnlyForIt(waiter)) };
+}

@@ -11,12 +11,25 @@ export function codeOf(value: string | undefined, prefix: string): string {
 export const inLowerCase = (code: string): string => code.toLowerCase().replaceAll('_', ' ');
 
 export const runState = (state: string | undefined): string => codeOf(state, 'RUN_STATE');
+/** By the code of its state: it is over, and every outcome is known. */
+export const hasEnded = (state: string): boolean => ['STOPPED', 'FINISHED', 'FAILED', 'EXPIRED'].includes(state);
 export const leaseState = (state: string | undefined): string => codeOf(state, 'LEASE_STATE');
 export const endReason = (reason: string | undefined): string => codeOf(reason, 'END_REASON');
 export const refusalKind = (kind: string | undefined): string => codeOf(kind, 'REFUSAL_KIND');
 export const access = (value: string | undefined): string => inLowerCase(codeOf(value, 'ACCESS'));
-export const scope = (value: string | undefined): string => inLowerCase(codeOf(value, 'SCOPE'));
+/** How far something reaches. */
+export const covers = (scope: string | undefined): string =>
+  codeOf(scope, 'SCOPE') === 'SUBTREE' ? 'and everything below' : 'and nothing below';
 export const validation = (value: string | undefined): string => inLowerCase(codeOf(value, 'VALIDATION'));
+
+const HOW_TARGETS_DECIDE: Readonly<Record<string, string>> = {
+  introspect: 'ask at each write',
+  view: 'follow the log in a view',
+  local: 'verify credentials, and do not ask',
+};
+
+/** What targets of a kind do before they accept a write, by the map's `validation`. */
+export const howTargetsDecide = (value: string | undefined): string => HOW_TARGETS_DECIDE[validation(value)] ?? '–';
 
 /** `1 lease`, `2 leases`. */
 export const counted = (count: number, one: string, many = `${one}s`): string =>

@@ -12,13 +12,13 @@ export function NamespaceSwitch() {
   const { value } = useData(
     'namespaces',
     (signal) => get<Namespaces>('/v1/namespaces', { namespace: null, signal, query: { page_size: '1000' } }),
-    { live: false },
+    { live: false, ofNamespace: false },
   );
   const names = (value?.namespaces ?? []).map(({ name }) => name);
   const known = names.includes(namespace) ? names : [namespace, ...names];
   const change = (next: string) => {
     const { pathname } = window.location;
-    const stays = ['/live', '/map', '/runs', '/log', '/keys'].includes(pathname);
+    const stays = ['/live', '/map', '/runs', '/log', '/keys', '/reasons'].includes(pathname);
     go(addressOf(stays ? pathname : '/', next));
   };
   return (

@@ -6,7 +6,7 @@ export interface Destination {
   readonly name: string;
   readonly key: string;
   readonly screens: readonly Route['screen'][];
-  /** One of these methods must be allowed for the screen to show anything. */
+  /** One of these methods must be allowed for the screen to show anything; none: it is for everybody. */
   readonly needs: readonly string[];
 }
 
@@ -18,4 +18,5 @@ export const DESTINATIONS: readonly Destination[] = [
   { path: '/map', name: 'Conflict map', key: 'g m', screens: ['map'], needs: ['ConflictMapService/GetConflictMap'] },
   { path: '/log', name: 'Log', key: 'g e', screens: ['log'], needs: ['AuditService/ListEvents'] },
   { path: '/keys', name: 'Keys', key: 'g k', screens: ['keys'], needs: ['CredentialService/ListSigningKeys'] },
+  { path: '/reasons', name: 'Codes and runbook', key: 'g c', screens: ['reasons'], needs: [] },
 ];

@@ -63,11 +63,15 @@ export function Shell({ session }: { readonly session: Session }) {
 }
 
 const allowed = (principal: Principal | null): readonly Destination[] =>
-  DESTINATIONS.filter(({ needs }) => needs.some((method) => principal?.may?.includes(method)));
+  DESTINATIONS.filter(({ needs }) => needs.length === 0 || needs.some((method) => principal?.may?.includes(method)));
 
 function shortcutsOf(destinations: readonly Destination[], help: () => void): readonly Shortcut[] {
   return [
-    { keys: '/', does: 'Find a resource, a run or a lease', run: () => document.getElementById(FIND_ID)?.focus() },
+    {
+      keys: '/',
+      does: 'Find a resource, a run, a lease or a request',
+      run: () => document.getElementById(FIND_ID)?.focus(),
+    },
     ...destinations.map(({ key, name, path }) => ({ keys: key, does: name, run: goTo(path) })),
     { keys: 'p', does: 'Pause, or resume, what is live', run: togglePause },
     { keys: 't', does: 'Light, dark, or as the system', run: nextTheme },

@@ -23,6 +23,7 @@ export function KeysScreen() {
   const [retiring, setRetiring] = useState<SigningKey | null>(null);
   const { value, problem, reload } = useData('keys', (signal) => get<Keys>('/v1/keys', { signal, namespace: null }), {
     touchedBy: ({ kind }) => kind === 'signing_keys_changed',
+    ofNamespace: false,
   });
   const keys = value?.keys ?? [];
   const columns = may('CredentialService/RetireSigningKey') ? [...COLUMNS, retirement(setRetiring)] : COLUMNS;

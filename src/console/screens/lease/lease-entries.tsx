@@ -3,7 +3,7 @@ import { Covered } from '../../parts/cells.js';
 import { Panel } from '../../parts/page.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, Reason } from '../../parts/text.js';
-import { access, codeOf, validation } from '../../pure/words.js';
+import { access, codeOf, howTargetsDecide, validation } from '../../pure/words.js';
 
 /** What the lease covers, and the token of each resource. */
 export function LeaseEntries({ lease }: { readonly lease: Lease }) {
@@ -29,7 +29,15 @@ const COLUMNS: readonly Column<LeaseEntry>[] = [
     ),
   },
   { name: 'Why it is in', cell: (entry) => <Why entry={entry} /> },
-  { name: 'Targets', cell: (entry) => validation(entry.validation) },
+  {
+    name: 'Its targets',
+    cell: (entry) => (
+      <>
+        {howTargetsDecide(entry.validation)}
+        <div class="aside mono">{validation(entry.validation)}</div>
+      </>
+    ),
+  },
   {
     name: 'Token',
     fit: 'number',

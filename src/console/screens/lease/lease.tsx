@@ -81,6 +81,8 @@ export function LeaseScreen({ id }: { readonly id: string }) {
 
 function LeaseFacts({ lease }: { readonly lease: Lease }) {
   const progress = lengthMs(lease.progressWindow);
+  const ttl = lengthMs(lease.ttl);
+  const asked = lengthMs(lease.requestedTtl);
   return (
     <Panel title="Life">
       <Facts>
@@ -101,6 +103,16 @@ function LeaseFacts({ lease }: { readonly lease: Lease }) {
             <div class="aside">
               <Exactly at={lease.expiresAt} />
             </div>
+          </Fact>
+        )}
+        {ttl !== null && (
+          <Fact name="A grant or renewal lasts">
+            {inWords(ttl)}
+            {asked !== null && (
+              <div class="tone-warn">
+                asked for {inWords(asked)}: cut to what its kinds, or the run's ceiling, allow
+              </div>
+            )}
           </Fact>
         )}
         {lease.maxExpiresAt && (

@@ -43,7 +43,7 @@ export function LeaseTimeline({ leases }: { readonly leases: readonly Lease[] })
         rows={sorted}
         keyOf={({ leaseId }) => leaseId}
         rowHeight={ROW_HEIGHT}
-        columns={['Left', 'Run', 'Lease', 'Resources', 'Time']}
+        columns={['Left', 'Resources', 'Run', 'Lease', 'Time']}
       >
         {(lease) => <TimelineRow lease={lease} spanMs={spanMs} />}
       </LongList>
@@ -64,14 +64,14 @@ function TimelineRow({ lease, spanMs }: { readonly lease: Lease; readonly spanMs
         <Countdown until={lease.expiresAt} />
       </td>
       <td>
+        <Resource name={lease.entries?.[0]?.resource ?? ''} />
+        {more > 0 && <span class="aside"> +{more}</span>}
+      </td>
+      <td>
         <RunLink id={lease.runId} />
       </td>
       <td>
         <LeaseLink id={lease.leaseId} />
-      </td>
-      <td>
-        <Resource name={lease.entries?.[0]?.resource ?? ''} />
-        {more > 0 && <span class="aside"> +{more}</span>}
       </td>
       <td class="time">
         <svg viewBox="0 0 1000 20" preserveAspectRatio="none" aria-hidden="true">

@@ -39,7 +39,7 @@ export function LeaseTree({ leases, loading, filtered }: LeaseTreeProps) {
       rows={rows}
       keyOf={({ key }) => key}
       rowHeight={ROW_HEIGHT}
-      columns={['Resource', 'Run', 'Lease', 'State', 'Token', 'Left']}
+      columns={['Resource', 'Left', 'State', 'Run', 'Lease', 'Token']}
     >
       {(row) => (row.is === 'resource' ? <ResourceRow row={row} onTurn={turn} /> : <EntryRow row={row} />)}
     </LongList>
@@ -66,11 +66,11 @@ function ResourceRow({ row, onTurn }: { readonly row: ResourceRowOf; readonly on
         </button>
         <Resource name={path} shown={segment} />
       </td>
+      <td>{nearestExpiry !== '' && <Countdown until={nearestExpiry} />}</td>
       <td class="counts" colSpan={4}>
         {held > 0 && <span>{held.toLocaleString('en')} held</span>}
         {waiting > 0 && <span class="tone-warn">{waiting.toLocaleString('en')} waiting</span>}
       </td>
-      <td>{nearestExpiry !== '' && <Countdown until={nearestExpiry} />}</td>
     </>
   );
 }
@@ -89,18 +89,18 @@ function EntryRow({ row }: { readonly row: EntryRowOf }) {
         {entry.impliedBy && <span class="aside"> by {entry.impliedBy}</span>}
       </td>
       <td>
+        <Countdown until={lease.expiresAt} />
+      </td>
+      <td>
+        {entry.suspended === true ? <span class="tone-warn">suspended</span> : <State code={leaseState(lease.state)} />}
+      </td>
+      <td>
         <RunLink id={lease.runId} />
       </td>
       <td>
         <LeaseLink id={lease.leaseId} />
       </td>
-      <td>
-        {entry.suspended === true ? <span class="tone-warn">suspended</span> : <State code={leaseState(lease.state)} />}
-      </td>
       <td class="mono">{token === '0' ? '–' : token}</td>
-      <td>
-        <Countdown until={lease.expiresAt} />
-      </td>
     </>
   );
 }

@@ -1,5 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import { useLeases } from '../../api/leases.js';
+import type { Lease } from '../../api/shapes.js';
 import { useRested } from '../../clock.js';
 import { Page, Panel } from '../../parts/page.js';
 import { ProblemNote } from '../../parts/problem.js';
@@ -36,7 +37,7 @@ export function Live() {
     <Page title="Live" about="Leases and waiting requests, as they are.">
       <Filters />
       <Panel
-        title={counted(shown.length, 'lease')}
+        title={whatIsShown(shown, filter)}
         about={aboutOf(shown.length, table.leases.length, table.loading, table.complete)}
         actions={
           <Tabs label="Views" tabs={VIEWS} chosen={view} onChoose={(next) => setView(next === 'tree' ? '' : next)} />
@@ -49,6 +50,15 @@ export function Live() {
       </Panel>
     </Page>
   );
+}
+
+/** A request in the queue is no lease yet. */
+function whatIsShown(shown: readonly Lease[], filter: LeaseFilter): string {
+  const waiting = shown.filter(({ state }) => state === 'LEASE_STATE_WAITING').length;
+  const requests = counted(waiting, 'waiting request');
+  if (filter.state === 'waiting') return requests;
+  const leases = counted(shown.length - waiting, 'lease');
+  return waiting === 0 ? leases : `${leases} and ${requests}`;
 }
 
 function aboutOf(shown: number, all: number, loading: boolean, complete: boolean): string {

@@ -6,14 +6,13 @@ import { ProblemNote } from '../../parts/problem.js';
 import { Foreign, LeaseLink, Resource, RunLink, When } from '../../parts/text.js';
 import { type WaitNode, waitForest } from '../../pure/waits.js';
 import { counted } from '../../pure/words.js';
-import { useNamespace } from '../../router.js';
 
 /** More trees than these are not read by anybody. */
 const SHOWN = 200;
 
 /** Holders that others wait for, and who waits for those. */
 export function Waiting({ leases }: { readonly leases: readonly Lease[] }) {
-  const { value, problem } = useWaiters(useNamespace());
+  const { value, problem } = useWaiters();
   const forest = useMemo(() => {
     const shown = new Set(leases.map(({ leaseId }) => leaseId));
     return waitForest(value?.waiters ?? []).filter((root) => isAmong(root, shown));

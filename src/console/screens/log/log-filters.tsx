@@ -20,7 +20,7 @@ export function LogFilters() {
   const [reason, setReason] = useParameter('reason');
   const [order, setOrder] = useParameter('order');
   return (
-    <search class="filters">
+    <search class="filters log-filters">
       <TextField label="Request id (why)" type="search" value={request} onChange={setRequest} maxLength={128} />
       <TextField label="Resource" type="search" value={resource} onChange={setResource} maxLength={1024} />
       <TextField label="Run" type="search" value={run} onChange={setRun} maxLength={32} />

@@ -48,6 +48,8 @@ export function Log() {
     pageSize: PAGE_SIZE,
     ...(order !== 'oldest' && { touchedBy: () => true }),
   });
+  const named = kind !== '' && kind !== 'any';
+  const isFiltered = named || [run, lease, resource, request, actor, reason].some((text) => text !== '');
   const rows = pages.rows.filter((event) => fits(event, actor, reason));
   const hidden = pages.rows.length - rows.length;
   return (
@@ -69,7 +71,16 @@ export function Log() {
     >
       {verifying && <VerifyChain namespace={namespace} />}
       <LogFilters />
-      <Panel title={counted(rows.length, 'event')} about={aboutOf(pages.more, hidden)}>
+      <Panel
+        title={counted(rows.length, 'event')}
+        about={aboutOf({
+          loading: pages.loading && pages.rows.length === 0,
+          more: pages.more,
+          hidden,
+          isFiltered,
+          upkeep: kind === '',
+        })}
+      >
         <Events
           pages={{ ...pages, rows }}
           nothing={hidden > 0 ? 'None of those that were read fits; read more.' : 'Nothing in the log fits.'}
@@ -88,7 +99,19 @@ function fits(event: LogEvent, actor: string, reason: string): boolean {
   return code.toLowerCase() === wanted || `${words} ${said}`.toLowerCase().includes(wanted.replaceAll('_', ' '));
 }
 
-function aboutOf(more: boolean, hidden: number): string {
-  const read = more ? 'There are more.' : 'All that there is.';
+interface Read {
+  readonly loading: boolean;
+  readonly more: boolean;
+  /** Were read, and do not fit what only this page looks for. */
+  readonly hidden: number;
+  readonly isFiltered: boolean;
+  /** Left out: what the coordinator does all the time. */
+  readonly upkeep: boolean;
+}
+
+function aboutOf({ loading, more, hidden, isFiltered, upkeep }: Read): string {
+  if (loading) return 'Reading…';
+  const besides = upkeep ? ', upkeep left out' : '';
+  const read = more ? 'There are more.' : `${isFiltered ? 'All that fit' : 'All that there is'}${besides}.`;
   return hidden === 0 ? read : `${hidden.toLocaleString('en')} of those read do not fit actor and reason. ${read}`;
 }

@@ -45,7 +45,7 @@ export function VerifyChain({ namespace }: { readonly namespace: string }) {
   }, [namespace]);
   return (
     <Panel title="Verification" about="Every hash is computed anew in this browser, from what the events say.">
-      <div class="body" role="status">
+      <div class="body form" role="status">
         {problem !== null && <ProblemNote problem={problem} what="The log could not be read to its end." />}
         {result === null && problem === null && (
           <>

@@ -15,7 +15,6 @@ type Put = Answer<'PutConflictMapResponse'>;
 interface ApplyProps {
   readonly namespace: string;
   readonly draft: MapDraft;
-  readonly errors: number;
   readonly onApplied: (draft: MapDraft) => void;
   /** Somebody else was faster: what they put is in it. */
   readonly onOther: (draft: MapDraft) => void;
@@ -23,7 +22,7 @@ interface ApplyProps {
 }
 
 /** Puts the text, against the version that it was begun from. */
-export function Apply({ namespace, draft, errors, onApplied, onOther, onClose }: ApplyProps) {
+export function Apply({ namespace, draft, onApplied, onOther, onClose }: ApplyProps) {
   const [handling, setHandling] = useState<Handling>('ON_LIVE_CONFLICT_REFUSE');
   const [began] = useState(draft);
   const put = async (reason: string): Promise<Put> => {
@@ -58,7 +57,6 @@ export function Apply({ namespace, draft, errors, onApplied, onOther, onClose }:
       )}
       onClose={onClose}
     >
-      {errors > 0 && <p class="note tone-bad">The text has {counted(errors, 'error')}; it will be refused.</p>}
       <p>
         It takes the place of version {began.version}, for every run at once. Live leases get the locks that the new map
         says they need, and lose none.

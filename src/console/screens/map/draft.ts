@@ -23,7 +23,7 @@ export const asEdit = (map: ConflictMap): OtherEdit => ({
 /** The edit of a namespace's map; it hears of what others put. */
 export function useDraft(namespace: string): { readonly draft: MapDraft | null; readonly map: Data<ConflictMap> } {
   const all = useStore(drafts);
-  const map = useData(`map ${namespace}`, (signal) => get<ConflictMap>('/v1/conflict-map', { namespace, signal }), {
+  const map = useData('map', (signal) => get<ConflictMap>('/v1/conflict-map', { namespace, signal }), {
     touchedBy: ({ kind }) => kind === 'conflict_map_put',
   });
   useEffect(() => {

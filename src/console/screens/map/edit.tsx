@@ -35,7 +35,7 @@ export function Edit({ namespace, draft, reload }: EditProps) {
   const [side, setSide] = useState<Side>('problems');
   const [applying, setApplying] = useState(false);
   const [goTo, setGoTo] = useState<{ readonly line: number; readonly column: number } | null>(null);
-  const schema = useData('schema of the map', readWords, { live: false });
+  const schema = useData('schema of the map', readWords, { live: false, ofNamespace: false });
   const validation = useValidation(draft.text, may('ConflictMapService/ValidateConflictMap'));
   const mayPut = may('ConflictMapService/PutConflictMap');
   const changed = isChanged(draft);
@@ -43,13 +43,15 @@ export function Edit({ namespace, draft, reload }: EditProps) {
   if (!may('ConflictMapService/ValidateConflictMap')) return <ReadOnly text={draft.text} />;
   const choose = ({ line = 0, column = 0 }: MapProblem) => setGoTo({ line, column });
   const errors = validation.problems.filter(({ warning }) => warning !== true).length;
+  // Where it could not be checked, the coordinator checks it when it is put.
+  const mayBeTaken = validation.state === 'failed' || (validation.state === 'checked' && validation.valid);
   return (
     <>
       {draft.other !== null && <OtherEdited draft={draft} onChange={edit} />}
       <div class="map-edit">
         <Panel
           title={changed ? 'Edited, not applied' : 'Text'}
-          about={changed ? `Against version ${draft.version}.` : 'Tab indents; Escape and then Tab leaves the text.'}
+          about={changed ? aboutEdit(draft.version, errors) : 'Tab indents; Escape and then Tab leaves the text.'}
           actions={
             <>
               {changed && (
@@ -58,7 +60,12 @@ export function Edit({ namespace, draft, reload }: EditProps) {
                 </button>
               )}
               {mayPut && (
-                <button type="button" class="primary" disabled={!changed} onClick={() => setApplying(true)}>
+                <button
+                  type="button"
+                  class="primary"
+                  disabled={!changed || !mayBeTaken}
+                  onClick={() => setApplying(true)}
+                >
                   Apply…
                 </button>
               )}
@@ -88,7 +95,6 @@ export function Edit({ namespace, draft, reload }: EditProps) {
         <Apply
           namespace={namespace}
           draft={draft}
-          errors={errors}
           onApplied={(next) => {
             edit(next);
             reload();
@@ -103,6 +109,11 @@ export function Edit({ namespace, draft, reload }: EditProps) {
     </>
   );
 }
+
+const aboutEdit = (version: string, errors: number): string =>
+  errors === 0
+    ? `Against version ${version}.`
+    : `Against version ${version}. It can be applied when its ${errors === 1 ? 'error is' : 'errors are'} mended.`;
 
 const readWords = async (signal: AbortSignal): Promise<MapWords> =>
   wordsOf(await get('/v1/conflict-map/schema', { namespace: null, signal }));

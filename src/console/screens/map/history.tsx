@@ -61,7 +61,7 @@ async function documentOf(version: number, namespace: string, signal: AbortSigna
 function Changes({ version, onClose }: { readonly version: string; readonly onClose: () => void }) {
   const namespace = useNamespace();
   const { value, problem } = useData(
-    `version ${namespace} ${version}`,
+    `version ${version}`,
     async (signal) => ({
       before: await documentOf(Number(version) - 1, namespace, signal),
       after: await documentOf(Number(version), namespace, signal),

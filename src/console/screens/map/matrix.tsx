@@ -6,7 +6,6 @@ import { useRested } from '../../clock.js';
 import { Nothing, Panel } from '../../parts/page.js';
 import { ProblemNote } from '../../parts/problem.js';
 import { Foreign } from '../../parts/text.js';
-import { useNamespace } from '../../router.js';
 
 type MatrixAnswer = Answer<'GetTaskMatrixResponse'>;
 
@@ -14,11 +13,10 @@ const REST_MS = 600;
 
 /** Which pairs of tasks can collide, and why; of the edit, if there is one. */
 export function Matrix({ document, version }: { readonly document: string; readonly version: string }) {
-  const namespace = useNamespace();
   const text = useRested(document, REST_MS);
   const [chosen, setChosen] = useState<TaskPair | null>(null);
   const { value, problem } = useData(
-    `matrix ${namespace} ${version} ${text}`,
+    `matrix ${version} ${text}`,
     (signal) =>
       text === ''
         ? get<MatrixAnswer>('/v1/conflict-map/matrix', { signal })
@@ -65,10 +63,32 @@ export function Matrix({ document, version }: { readonly document: string; reado
           </table>
         </div>
       )}
+      {tasks.length > 0 && <Legend />}
       {chosen !== null && <Why pair={chosen} />}
     </Panel>
   );
 }
+
+/** What the words in the cells mean, with the task's parameters in mind. */
+function Legend() {
+  return (
+    <dl class="legend">
+      {LEGEND.map(([word, tone, meaning]) => (
+        <div key={word}>
+          <dt class={`tone-${tone}`}>{word}</dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+const LEGEND = [
+  ['always', 'bad', 'two runs of them are never at work at once, whatever their parameters'],
+  ['can', 'warn', 'they exclude each other with some parameters, such as the same tenant'],
+  ['inputs', 'warn', 'they can be at work at once, and one changes what the other has read'],
+  ['never', 'idle', 'they do not meet; choose a cell to see why'],
+] as const;
 
 const pairOf = (pairs: readonly TaskPair[], a: string, b: string): TaskPair | undefined =>
   pairs.find(({ taskA, taskB }) => (taskA === a && taskB === b) || (taskA === b && taskB === a));

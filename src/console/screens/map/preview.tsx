@@ -7,7 +7,6 @@ import { Choice } from '../../parts/field.js';
 import { ProblemNote } from '../../parts/problem.js';
 import { Foreign, LeaseLink, Resource, RunLink } from '../../parts/text.js';
 import { access, counted } from '../../pure/words.js';
-import { useNamespace } from '../../router.js';
 import { HANDLINGS, type Handling } from './handling.js';
 
 type Told = Answer<'PreviewConflictMapResponse'>;
@@ -17,11 +16,10 @@ const SHOWN = 50;
 
 /** Which live leases the text would hit. */
 export function Preview({ document, changed }: { readonly document: string; readonly changed: boolean }) {
-  const namespace = useNamespace();
   const [handling, setHandling] = useState<Handling>('ON_LIVE_CONFLICT_REFUSE');
   const text = useRested(document, REST_MS);
   const { value, problem, loading } = useData(
-    changed ? `preview ${namespace} ${handling} ${text}` : null,
+    changed ? `preview ${handling} ${text}` : null,
     (signal) => post<Told>('/v1/conflict-map/preview', { document: text, onLiveConflict: handling }, { signal }),
     { live: false },
   );

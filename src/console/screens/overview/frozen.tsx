@@ -8,24 +8,24 @@ import { ProblemNote } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, When } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
-import { scope } from '../../pure/words.js';
-import { useNamespace } from '../../router.js';
+import { covers } from '../../pure/words.js';
 
 type Freezes = Answer<'ListFreezesResponse'>;
 
 /** What an operator has stopped, and the way to let it go on. */
 export function Frozen({ onFreeze }: { readonly onFreeze: () => void }) {
-  const namespace = useNamespace();
   const may = useMay();
   const [thawed, setThawed] = useState<Freeze | null>(null);
   const { value, problem } = useData(
-    `freezes ${namespace}`,
+    'freezes',
     (signal) => get<Freezes>('/v1/freezes', { signal, query: { page_size: '200' } }),
     { touchedBy: ({ kind }) => kind === 'pattern_frozen' || kind === 'pattern_thawed' },
   );
   const freezes = value?.freezes ?? [];
   const columns = may('LeaseService/Thaw') ? [...COLUMNS, thawing(setThawed)] : COLUMNS;
-  if (value !== undefined && freezes.length === 0 && problem === null) return null;
+  // What a thaw did is read to its end, also when nothing is frozen any more.
+  const nothing = value !== undefined && freezes.length === 0 && problem === null;
+  if (nothing && thawed === null) return null;
   return (
     <Panel
       title="Frozen"
@@ -40,7 +40,8 @@ export function Frozen({ onFreeze }: { readonly onFreeze: () => void }) {
       }
     >
       {problem !== null && <ProblemNote problem={problem} />}
-      {value === undefined && <Nothing>…</Nothing>}
+      {value === undefined && problem === null && <Nothing>Reading…</Nothing>}
+      {nothing && <Nothing>Nothing is frozen.</Nothing>}
       {freezes.length > 0 && <Table columns={columns} rows={freezes} keyOf={({ pattern }) => pattern} />}
       {thawed !== null && <ThawPattern freeze={thawed} onClose={() => setThawed(null)} />}
     </Panel>
@@ -53,7 +54,7 @@ const COLUMNS: readonly Column<Freeze>[] = [
     cell: ({ pattern, scope: how }) => (
       <>
         <Foreign text={pattern} class="mono" />
-        <div class="aside">{scope(how)}</div>
+        <div class="aside">{covers(how)}</div>
       </>
     ),
   },

@@ -8,7 +8,6 @@ import { Nothing, Panel } from '../../parts/page.js';
 import { ProblemNote } from '../../parts/problem.js';
 import { Reason } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
-import { useNamespace } from '../../router.js';
 
 type InDoubtWrites = Answer<'ListInDoubtResponse'>;
 
@@ -16,11 +15,10 @@ const TOUCHING = new Set(['writes_admitted', 'writes_reported', 'doubt_settled',
 
 /** Writes that somebody must find out about: until then nobody gets their resources. */
 export function InDoubt() {
-  const namespace = useNamespace();
   const may = useMay();
   const [settling, setSettling] = useState<OpenWrite | null>(null);
   const { value, problem } = useData(
-    `in doubt ${namespace}`,
+    'in doubt',
     (signal) => get<InDoubtWrites>('/v1/in-doubt', { signal, query: { page_size: '200' } }),
     { touchedBy: ({ kind }) => TOUCHING.has(kind) },
   );

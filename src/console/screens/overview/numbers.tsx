@@ -10,7 +10,7 @@ const REST_MS = 2_000;
 export function Numbers() {
   const namespace = useNamespace();
   const { value, problem } = useData(
-    `namespace ${namespace}`,
+    'namespace',
     (signal) => get<{ namespace?: Namespace }>(`/v1/namespaces/${namespace}`, { signal, namespace: null }),
     { restMs: REST_MS },
   );

@@ -5,13 +5,13 @@ import { ProblemNote } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, RunLink, When } from '../../parts/text.js';
 import type { Waiter } from '../../pure/waits.js';
-import { Link, useNamespace } from '../../router.js';
+import { Link } from '../../router.js';
 
 const SHOWN = 6;
 
 /** Who has waited longest, and for whom. */
 export function OldestWaiters() {
-  const { value, problem } = useWaiters(useNamespace());
+  const { value, problem } = useWaiters();
   const waiters = [...(value?.waiters ?? [])].sort((a, b) => compare(a.since, b.since));
   return (
     <Panel

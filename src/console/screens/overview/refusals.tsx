@@ -8,7 +8,7 @@ import { Spark } from '../../parts/spark.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Reason } from '../../parts/text.js';
 import { REFUSAL_KINDS, type ReasonCount, refusalsByReason } from '../../pure/refusals.js';
-import { Link, useNamespace } from '../../router.js';
+import { Link } from '../../router.js';
 
 type Events = Answer<'ListEventsResponse'>;
 
@@ -21,9 +21,8 @@ const WHAT = { acquire: 'requests', renewal: 'renewals', credential: 'credential
 
 /** What was refused in the last hour, and whether it grows. */
 export function Refusals() {
-  const namespace = useNamespace();
   const { value, problem } = useData(
-    `refusals ${namespace}`,
+    'refusals',
     (signal) =>
       get<Events>('/v1/events', {
         signal,

@@ -6,7 +6,6 @@ import { ProblemNote } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, RunLink, State } from '../../parts/text.js';
 import { counted, inLowerCase, runState } from '../../pure/words.js';
-import { useNamespace } from '../../router.js';
 
 type Runs = Answer<'ListRunsResponse'>;
 
@@ -16,9 +15,8 @@ const TOUCHING = new Set(['run_state_changed', 'writes_reported', 'doubt_settled
 
 /** Runs that do not go on by themselves: stopping, blocked, or waiting for an answer. */
 export function StuckRuns() {
-  const namespace = useNamespace();
   const { value, problem } = useData(
-    `stuck runs ${namespace}`,
+    'stuck runs',
     (signal) => get<Runs>('/v1/runs', { signal, query: { states: STUCK, page_size: '200' } }),
     { touchedBy: ({ kind }) => TOUCHING.has(kind) },
   );

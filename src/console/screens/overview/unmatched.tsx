@@ -5,7 +5,7 @@ import { Nothing, Panel } from '../../parts/page.js';
 import { ProblemNote } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Resource, When } from '../../parts/text.js';
-import { Link, useNamespace } from '../../router.js';
+import { Link } from '../../router.js';
 
 type UnmatchedPage = Answer<'ListUnmatchedResourcesResponse'>;
 
@@ -14,9 +14,8 @@ const REST_MS = 5_000;
 
 /** What runs and targets ask about, and the map does not describe. */
 export function Unmatched() {
-  const namespace = useNamespace();
   const { value, problem } = useData(
-    `unmatched ${namespace}`,
+    'unmatched',
     (signal) => get<UnmatchedPage>('/v1/conflict-map/unmatched', { signal, query: { page_size: '1000' } }),
     { restMs: REST_MS, touchedBy: ({ kind }) => kind === 'resources_unmatched' || kind === 'conflict_map_put' },
   );

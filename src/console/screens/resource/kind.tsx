@@ -8,8 +8,7 @@ import { useMay } from '../../principal.js';
 import { inWords, lengthMs } from '../../pure/moments.js';
 import { protectionOf } from '../../pure/protection.js';
 import { lastVersionOf } from '../../pure/resource-history.js';
-import { codeOf, inLowerCase, validation } from '../../pure/words.js';
-import { useNamespace } from '../../router.js';
+import { codeOf, howTargetsDecide, inLowerCase, validation } from '../../pure/words.js';
 
 type Resolved = Answer<'ResolveResourceResponse'>;
 
@@ -19,15 +18,14 @@ const TONE = { guarded: 'good', checked: 'warn', advisory: 'bad' } as const;
 
 /** What the map says of the resource, and how well it is protected. */
 export function Kind({ name, events }: { readonly name: string; readonly events: readonly LogEvent[] }) {
-  const namespace = useNamespace();
   const may = useMay();
   const resolved = useData(
-    `resolve ${namespace} ${name}`,
+    `resolve ${name}`,
     (signal) => get<Resolved>('/v1/resources/resolve', { signal, query: { name } }),
     { touchedBy: ({ kind }) => kind === 'conflict_map_put' },
   );
   const rehearsals = useData(
-    may('ConflictMapService/ListRehearsals') ? `rehearsals ${namespace}` : null,
+    may('ConflictMapService/ListRehearsals') ? 'rehearsals' : null,
     (signal) => get<Rehearsals>('/v1/rehearsals', { signal, query: { page_size: '1000' } }),
     { touchedBy: ({ kind }) => kind === 'conflict_map_put' || kind === 'rehearsal_recorded' },
   );
@@ -51,9 +49,10 @@ export function Kind({ name, events }: { readonly name: string; readonly events:
           <div class="aside">{protection.why}</div>
         </Fact>
         <Fact name="Actions">{actions.length === 0 ? 'none' : <Foreign text={actions.join(', ')} class="mono" />}</Fact>
-        <Fact name="Targets learn of an end by">
-          {validation(resolved.value.validation) || '–'}
+        <Fact name="Its targets">
+          {howTargetsDecide(resolved.value.validation)}
           {age !== null && `, at most ${inWords(age)} old`}
+          <div class="aside mono">{validation(resolved.value.validation)}</div>
         </Fact>
         <Fact name="Version that was reported last">
           {version === null ? (

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
-import { FreezePattern } from '../../acts/freeze.js';
+import { FreezePattern, ThawPattern } from '../../acts/freeze.js';
 import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import { usePages } from '../../api/pages.js';
-import type { Answer, LogEvent } from '../../api/shapes.js';
+import type { Answer, Freeze, LogEvent } from '../../api/shapes.js';
 import { Events } from '../../parts/events.js';
 import { TextField } from '../../parts/field.js';
 import { Page, Panel } from '../../parts/page.js';
@@ -60,6 +60,7 @@ function AskName() {
 function OneResource({ name }: { readonly name: string }) {
   const may = useMay();
   const [freezing, setFreezing] = useState(false);
+  const [thawed, setThawed] = useState<Freeze | null>(null);
   const { value, problem } = useData(
     `blockers ${name}`,
     (signal) => get<Blockers>('/v1/blockers', { signal, query: { resource: name } }),
@@ -96,7 +97,12 @@ function OneResource({ name }: { readonly name: string }) {
       {problem !== null && <ProblemNote problem={problem} />}
       {value !== undefined && (
         <>
-          <Who blockers={value.blockers ?? []} more={value.more === true} freezes={value.freezes ?? []} />
+          <Who
+            blockers={value.blockers ?? []}
+            more={value.more === true}
+            freezes={value.freezes ?? []}
+            {...(may('LeaseService/Thaw') && { onThaw: setThawed })}
+          />
           <div class="columns">
             <Kind name={path} events={events.rows} />
             <Rules rules={value.rules ?? []} />
@@ -110,6 +116,7 @@ function OneResource({ name }: { readonly name: string }) {
         </Panel>
       )}
       {freezing && <FreezePattern pattern={path} onClose={() => setFreezing(false)} />}
+      {thawed !== null && <ThawPattern freeze={thawed} onClose={() => setThawed(null)} />}
     </Page>
   );
 }

@@ -8,10 +8,12 @@ interface WhoProps {
   readonly blockers: readonly Blocker[];
   readonly more: boolean;
   readonly freezes: readonly Freeze[];
+  /** Absent: one may not. */
+  readonly onThaw?: (freeze: Freeze) => void;
 }
 
 /** Whom a write to the resource would meet: holders, then the queue. */
-export function Who({ blockers, more, freezes }: WhoProps) {
+export function Who({ blockers, more, freezes, onThaw }: WhoProps) {
   const holders = blockers.filter(({ waiting }) => waiting !== true);
   const queue = blockers.filter(({ waiting }) => waiting === true);
   return (
@@ -26,6 +28,16 @@ export function Who({ blockers, more, freezes }: WhoProps) {
             <Foreign text={freeze.frozenBy ?? ''} /> <When at={freeze.frozenAt} />{' '}
             <Foreign text={freeze.reason ?? ''} />
           </p>
+          <p class="aside">
+            Ends <When at={freeze.until} absent="when somebody thaws it" />.
+          </p>
+          {onThaw !== undefined && (
+            <div>
+              <button type="button" class="small" onClick={() => onThaw(freeze)}>
+                Thaw…
+              </button>
+            </div>
+          )}
         </div>
       ))}
       <Panel title="Who holds it" count={holders.length} about={more ? 'There are more than are told.' : undefined}>

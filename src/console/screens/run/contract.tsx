@@ -3,6 +3,7 @@ import { Fact, Facts, Nothing, Panel } from '../../parts/page.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Countdown, Exactly, Foreign, RunLink } from '../../parts/text.js';
 import { inWords, lengthMs } from '../../pure/moments.js';
+import { hasEnded, runState } from '../../pure/words.js';
 
 /** What the run is allowed, by whom, for whom, and until when. */
 export function Contract({ run }: { readonly run: Run }) {
@@ -17,11 +18,11 @@ export function Contract({ run }: { readonly run: Run }) {
         <Fact name="On behalf of">
           {run.initiator ? (
             <>
-              <Foreign text={run.initiator} />{' '}
+              <Foreign text={run.initiator} />
               {run.initiatorVerified === true ? (
-                <span class="tone-good">verified</span>
+                <div class="tone-good">verified</div>
               ) : (
-                <span class="tone-warn">as the caller says; not verified</span>
+                <div class="tone-warn">as the caller says; not verified</div>
               )}
             </>
           ) : (
@@ -29,10 +30,7 @@ export function Contract({ run }: { readonly run: Run }) {
           )}
         </Fact>
         <Fact name="End of authority">
-          <Countdown until={run.authorityEndsAt} />
-          <div class="aside">
-            <Exactly at={run.authorityEndsAt} />
-          </div>
+          <Authority run={run} />
         </Fact>
         <Fact name="Created">
           <Exactly at={run.createdAt} />
@@ -75,6 +73,21 @@ export function Contract({ run }: { readonly run: Run }) {
         />
       )}
     </Panel>
+  );
+}
+
+/** What is over counts down to nothing. */
+function Authority({ run }: { readonly run: Run }) {
+  const state = runState(run.state);
+  const over = state === 'STOPPING' || hasEnded(state);
+  return (
+    <>
+      {over ? 'over' : <Countdown until={run.authorityEndsAt} />}
+      <div class="aside">
+        {over && 'it would have lasted until '}
+        <Exactly at={run.authorityEndsAt} />
+      </div>
+    </>
   );
 }
 

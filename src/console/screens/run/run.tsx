@@ -12,13 +12,11 @@ import { ProblemNote } from '../../parts/problem.js';
 import { Copy, Foreign, State } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 import { TELLING_KINDS } from '../../pure/event-words.js';
-import { runState, shortId } from '../../pure/words.js';
+import { hasEnded, runState, shortId } from '../../pure/words.js';
 import { Contract } from './contract.js';
 import { RunLeases } from './run-leases.js';
 
 type EventsPage = Answer<'ListEventsResponse'>;
-
-const ENDED = new Set(['STOPPED', 'FINISHED', 'FAILED', 'EXPIRED']);
 
 /** One run: what it may do, what it does, and how to end it. */
 export function RunScreen({ id }: { readonly id: string }) {
@@ -49,7 +47,7 @@ export function RunScreen({ id }: { readonly id: string }) {
       actions={
         run !== undefined &&
         may('RunService/StopRun') &&
-        !ENDED.has(state) && (
+        !hasEnded(state) && (
           <button type="button" class="end" onClick={() => setStopping(true)}>
             {state === 'STOPPING' ? 'Stop again…' : 'Stop this run…'}
           </button>
@@ -75,16 +73,18 @@ export function RunScreen({ id }: { readonly id: string }) {
   );
 }
 
-/** Whether it may still write: the first thing that one wants to know. */
+/** Whether it may still write: the first thing that one wants to know. That a run is over is no alarm. */
 function Standing({ run }: { readonly run: Run }) {
   const state = runState(run.state);
   const may = run.mayWrite === true;
+  const over = hasEnded(state);
+  const tone = may ? 'good' : over ? 'idle' : state === 'STOPPING' ? 'bad' : 'warn';
   return (
-    <div class={`note tone-${may ? 'good' : state === 'STOPPING' ? 'bad' : 'warn'}`}>
+    <div class={`note tone-${tone}`}>
       <p>
         <State code={state} />
         {' · '}
-        <strong>{may ? 'It may write now.' : 'It may not write.'}</strong>{' '}
+        <strong>{may ? 'It may write now.' : over ? 'It is over, and writes no more.' : 'It may not write.'}</strong>{' '}
         {runState(run.endsAs) !== '' &&
           `It comes to ${runState(run.endsAs).toLowerCase()} once every outcome is known.`}
       </p>

@@ -82,11 +82,13 @@ const COLUMNS: readonly Column<Run>[] = [
   {
     name: 'Authority',
     fit: 'tight',
-    cell: ({ endedAt, authorityEndsAt }) =>
+    cell: ({ state, endedAt, authorityEndsAt }) =>
       endedAt ? (
         <>
           ended <When at={endedAt} />
         </>
+      ) : runState(state) === 'STOPPING' ? (
+        'over'
       ) : (
         <>
           ends <When at={authorityEndsAt} />
