@@ -1,6 +1,7 @@
 import type { WritClient } from '../clients/common/connect.js';
 import { CliError } from './cli.js';
 import { EXIT } from './exit-codes.js';
+import { unlessForbidden } from './unless-forbidden.js';
 
 /** What an id is of. */
 export type IdOf = 'run' | 'lease';
@@ -13,7 +14,8 @@ const BEGINNING = /^[0-9a-f]{4,31}$/;
  */
 export async function wholeId(writ: WritClient, text: string, of: readonly IdOf[]): Promise<string> {
   if (!BEGINNING.test(text)) return text;
-  const { runIds, leaseIds, more } = await writ.audit.findIds({ beginning: text });
+  const none = { runIds: [], leaseIds: [], more: false };
+  const { runIds, leaseIds, more } = await unlessForbidden(writ.audit.findIds({ beginning: text }), none);
   const found = [
     ...(of.includes('run') ? runIds.map((id) => ['run', id] as const) : []),
     ...(of.includes('lease') ? leaseIds.map((id) => ['lease', id] as const) : []),

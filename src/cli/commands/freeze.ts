@@ -15,7 +15,7 @@ import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
-import { counted, showFreezes, when } from '../show.js';
+import { counted, covered, showFreezes, when } from '../show.js';
 
 export function registerFreeze(program: Command, cli: Cli): void {
   const freeze = program.command('freeze').description('patterns under which nothing is granted');
@@ -124,11 +124,7 @@ function registerThaw(program: Command, cli: Cli): void {
     out.result(
       () => protoJson(ThawResponse, answer),
       () => {
-        out.line(
-          isThawed
-            ? `Thawed; ${counted(answer.granted, 'waiting request')} got a lease.`
-            : 'No freeze has exactly this pattern: writ freeze list',
-        );
+        out.line(isThawed ? thawedText(answer) : 'No freeze has exactly this pattern: writ freeze list');
         if (answer.stillFrozenBy.length === 0) return;
         out.line(out.style('A part of it stays frozen by:', 'yellow'));
         showFreezes(out, answer.stillFrozenBy);
@@ -136,4 +132,13 @@ function registerThaw(program: Command, cli: Cli): void {
     );
     return isThawed ? EXIT.ok : EXIT.notFound;
   });
+}
+
+/** What is open again, since when it was not, and who has something by that. */
+function thawedText({ freeze, granted }: ThawResponse): string {
+  const { pattern = '', scope = Scope.SCOPE_EXACT, frozenAt, frozenBy = '', reason = '' } = freeze ?? {};
+  const by = frozenBy === '' ? '' : ` by ${frozenBy}`;
+  const why = reason === '' ? '' : `: "${reason}"`;
+  const who = granted === 0 ? 'No waiting request' : counted(granted, 'waiting request');
+  return `Thawed: ${covered(pattern, scope)}, frozen${by} since ${when(frozenAt)}${why}. ${who} got a lease by this.`;
 }

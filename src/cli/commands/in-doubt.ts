@@ -56,7 +56,8 @@ function registerList(inDoubt: Command, cli: Cli): void {
   });
 }
 
-function showWrites(out: Output, writes: readonly OpenWrite[]): void {
+/** Each with what it takes to find out. */
+export function showWrites(out: Output, writes: readonly OpenWrite[]): void {
   out.table(
     ['WRITE', 'RESOURCE', 'ACTION', 'IN DOUBT SINCE', 'LET IN', 'TARGET', 'REQUEST', 'RUN'],
     writes.map((write) => [

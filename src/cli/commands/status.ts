@@ -1,13 +1,16 @@
 import type { Command } from 'commander';
 import { protoJson } from '../../contract/proto-json.js';
+import { OpenWrite } from '../../gen/writ/v1/lease_service.js';
 import { Namespace } from '../../gen/writ/v1/namespace_service.js';
 import { Run, RunState } from '../../gen/writ/v1/run_service.js';
 import { Freeze } from '../../gen/writ/v1/types.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
-import { showFreezes, showRuns, when } from '../show.js';
+import { counted, showFreezes, showRuns, when } from '../show.js';
 import { durationJson } from '../time-json.js';
+import { unlessForbidden } from '../unless-forbidden.js';
+import { showWrites } from './in-doubt.js';
 
 /** States in which a run needs somebody. */
 const ATTENTION = [RunState.RUN_STATE_WAITING_FOR_INPUT, RunState.RUN_STATE_BLOCKED, RunState.RUN_STATE_STOPPING];
@@ -31,6 +34,13 @@ export function registerStatus(program: Command, cli: Cli): void {
       (page) => writ.lease.listFreezes({ namespace: namespace === '' ? 'default' : namespace, page }),
       (answer) => answer.freezes,
     );
+    const inDoubt = await unlessForbidden(
+      pages(
+        (page) => writ.lease.listInDoubt({ namespace: namespace === '' ? 'default' : namespace, page }),
+        (answer) => answer.writes,
+      ),
+      [],
+    );
     const endpoint = options.endpoint ?? cli.config.endpoint;
     out.result(
       () => ({
@@ -39,6 +49,7 @@ export function registerStatus(program: Command, cli: Cli): void {
         namespaces: chosen.map((one) => protoJson(Namespace, one)),
         attention: attention.map((run) => protoJson(Run, run)),
         freezes: freezes.map((freeze) => protoJson(Freeze, freeze)),
+        inDoubt: inDoubt.map((write) => protoJson(OpenWrite, write)),
       }),
       () => {
         out.line(`${out.style('up', 'green')}: ${endpoint} answered in ${answeredInMs} ms`);
@@ -47,6 +58,12 @@ export function registerStatus(program: Command, cli: Cli): void {
           ['NAMESPACE', 'LOG REVISION', 'MAP VERSION', 'LIVE LEASES', 'WAITING', 'RUNS', 'SINCE'],
           chosen.map(row),
         );
+        if (inDoubt.length > 0) {
+          out.line();
+          const held = 'nobody is granted their resources before it is known what became of them.';
+          out.line(out.style(`${counted(inDoubt.length, 'write')} in doubt: ${held}`, 'red'));
+          showWrites(out, inDoubt);
+        }
         if (freezes.length > 0) {
           out.line();
           showFreezes(out, freezes, 'FROZEN, AND GRANTED TO NOBODY');
