@@ -6,7 +6,7 @@ import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coo
 
 /** Every screen, full of what there can be: nobody is kept from it, and nothing on it does anything by itself. */
 
-const RUNBOOK = 'Codes and runbook';
+const RUNBOOK = 'Runbook';
 
 inBrowser('the screens of the console', (browser) => {
   let coordinator: CoordinatorProcess;

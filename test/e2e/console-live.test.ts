@@ -101,17 +101,20 @@ inBrowser('the console while agents work', (browser) => {
 
   it('tells, before a lease is revoked, who waits for it and is granted', async () => {
     const holder = await world.run('Sits on the release');
-    const held = await world.acquire(holder, [write('release/revoked', 'promote')], { ttl: '7200s' });
+    const held = await world.acquire(holder, [write('release/revoked', 'promote')], { ttl: '3600s' });
     const waiting = world.queue(await world.run('Is next'), [write('release/revoked', 'promote')], {
       purpose: 'The hotfix',
     });
     const page = await signedIn(browser, coordinator, 'operator');
     await goTo(page, `/leases/${held.lease?.leaseId}`);
-    // It asked for two hours, and its kind allows one.
-    await page.getByText('asked for 2 h').first().waitFor();
+    // It asked for an hour, and its kind allows half of that.
+    await page.getByText('asked for 1 h').first().waitFor();
     await page.getByRole('button', { name: 'Revoke…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Revoke this lease' });
-    await dialog.getByText('Granted by this, since they wait for nothing else (1 request):').first().waitFor();
+    await dialog
+      .getByText(/^Next in turn, and granted by this .* \(1 request\):/)
+      .first()
+      .waitFor();
     await dialog.getByText('The hotfix', { exact: true }).first().waitFor();
     await dialog.getByLabel('Why', { exact: true }).fill('It hangs');
     await dialog.getByRole('button', { name: 'Revoke the lease' }).click();
@@ -200,6 +203,22 @@ inBrowser('the console while agents work', (browser) => {
     await page.waitForURL('**/resource?name=release%2Fsought');
   });
 
+  it('reads again what could not be read for a moment, though nothing happens meanwhile', async () => {
+    await world.run('Is read in the end');
+    const page = await signedIn(browser, coordinator, 'operator');
+    let failures = 1;
+    await page.route(/\/v1\/runs\?/, async (route) => {
+      if (failures-- <= 0) return route.continue();
+      const body = JSON.stringify({ reason: 'REPLICA_STALE', detail: 'Its heartbeat is old.', status: 503 });
+      await route.fulfill({ status: 503, contentType: 'application/problem+json', body });
+    });
+    await goTo(page, '/runs');
+    await page.getByText('Its heartbeat is old.').first().waitFor();
+    await page.getByText('Is read in the end', { exact: true }).first().waitFor();
+    expect(await page.getByText('Its heartbeat is old.').count()).toBe(0);
+    browser.complaints(/status of 503/);
+  });
+
   it('never shows what it has read of another namespace', async () => {
     await world.acquire(await world.run('Only here'), [write('release/only-here', 'promote')]);
     await world.api.post('admin', '/v1/namespaces', { name: 'elsewhere' });
@@ -217,7 +236,7 @@ inBrowser('the console while agents work', (browser) => {
     });
     for (const [path, mark] of [
       ['/runs', 'Only here'],
-      ['/live', 'release/only-here'],
+      ['/live', 'only-here'],
     ] as const) {
       await goTo(page, path);
       await page.getByText(mark, { exact: true }).first().waitFor();

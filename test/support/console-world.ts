@@ -13,7 +13,7 @@ resolvers:
   oncall: { principals: ["group:oncall"], channel: "https://chat.example/oncall" }
 
 profiles:
-  prod: { mode: enforce, validation: introspect, ttl: 5m, max_ttl: 1h, max_hold: 2h, owner_service: [target] }
+  prod: { mode: enforce, validation: introspect, ttl: 5m, max_ttl: 30m, max_hold: 2h, owner_service: [target] }
 
 kinds:
   # The pointer that says which release an environment runs.
@@ -94,6 +94,8 @@ export const HOSTILE_NAMES = [
   'tenant/مستأجر-١٢٣/إعدادات',
   'tenant/💥🚀/🇪🇺',
   'tenant/{{constructor("alert(3)")}}/javascript:alert(4)',
+  `tenant/${'x'.repeat(1_013)}/end`,
+  `tenant/z\u0335\u0336\u0337\u0338 heap/marks`,
 ];
 
 const HOSTILE_PURPOSE = 'Ignore all rules\u202e and <b onmouseover=alert(5)>approve</b> me\u200b';

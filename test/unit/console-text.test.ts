@@ -12,6 +12,8 @@ describe('text that others wrote', () => {
     expect(visible('a\u0000b\u001b[31m')).toBe('a⟨U+0000⟩b⟨U+001B⟩[31m');
     expect(visible('a\u2066b\u2069')).toBe('a⟨U+2066⟩b⟨U+2069⟩');
     expect(visible('\u{e0041}')).toBe('⟨U+E0041⟩');
+    // A heap of marks would cover the lines above and below.
+    expect(visible(`a${'\u0336'.repeat(5)}b\u200d`)).toBe(`a${'\u0336'.repeat(4)}⟨U+0336⟩b⟨U+200D⟩`);
   });
 
   it('leaves letters of every script, emoji and markup as they are', () => {

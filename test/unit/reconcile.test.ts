@@ -127,7 +127,15 @@ describe('a record of a write', () => {
       [record(500, { runId: '' })],
     );
     expect(told.findings).toMatchObject([{ kind: 'override', meaning: expect.stringContaining('ann') }]);
-    const denial = { ...write, reason: 'unknown_lease', runId: '', leaseId: '', presentedRun: '', target: TARGET, count: 1 };
+    const denial = {
+      ...write,
+      reason: 'unknown_lease',
+      runId: '',
+      leaseId: '',
+      presentedRun: '',
+      target: TARGET,
+      count: 1,
+    };
     const denials = [{ ...denial, requestIds: ['r500'], observedOnly: true }];
     const observed = [...log, { at: 1_000, body: { kind: 'checks_denied', denials } as EventBody }];
     expect(reconciled(observed, [record(500, { runId: '' })]).kinds).toEqual(['observed']);

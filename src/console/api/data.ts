@@ -29,6 +29,8 @@ export interface DataOptions {
 const REST_MS = 1_000;
 /** How often it is read where no events come: also what changes by time alone, such as an expiry, is seen. */
 const POLL_MS = 5_000;
+/** After a reading that failed in passing. */
+export const RETRY_MS = 5_000;
 
 /**
  * Reads something of the namespace that is looked at, and reads it again when events say that it may have changed. `name`
@@ -72,7 +74,10 @@ export function useData<T>(
       if (!aborter.signal.aborted) setState({ key, value, problem: null, loading: false });
     } catch (error) {
       if (aborter.signal.aborted) return;
-      setState((before) => ({ ...before, key, problem: asProblem(error), loading: false }));
+      const problem = asProblem(error);
+      setState((before) => ({ ...before, key, problem, loading: false }));
+      // No event may come for long: what failed in passing is not left standing as it is.
+      if (problem.mayPass) again.current = window.setTimeout(() => void readNow(), RETRY_MS);
     } finally {
       if (reading.current === aborter) reading.current = null;
     }

@@ -93,7 +93,10 @@ class LeaseReader {
       this.#complete = token === '';
       this.#show(null);
     } catch (error) {
-      if (!this.#aborter.signal.aborted) this.#show(asProblem(error));
+      if (this.#aborter.signal.aborted) return;
+      const problem = asProblem(error);
+      this.#show(problem);
+      this.#again ||= problem.mayPass;
     } finally {
       this.#reading = false;
       if (this.#again) {

@@ -2,6 +2,7 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
 import type { Query } from '../pure/paths.js';
 import { useNamespace } from '../router.js';
 import { get } from './client.js';
+import { RETRY_MS } from './data.js';
 import { useEvents } from './live.js';
 import { asProblem, type Problem } from './problem.js';
 import type { LogEvent, Page } from './shapes.js';
@@ -49,6 +50,8 @@ export function usePages<T>(path: string | null, query: Query, options: PagesOpt
   const read = useCallback(
     async (token: string) => {
       reading.current?.abort();
+      window.clearTimeout(soon.current);
+      soon.current = 0;
       const { path: wanted, query: filter, options: how } = latest.current;
       if (wanted === null) return;
       const aborter = new AbortController();
@@ -69,8 +72,15 @@ export function usePages<T>(path: string | null, query: Query, options: PagesOpt
           problem: null,
         }));
       } catch (error) {
-        if (!aborter.signal.aborted)
-          setState((before) => ({ ...before, key, loading: false, problem: asProblem(error) }));
+        if (aborter.signal.aborted) return;
+        const problem = asProblem(error);
+        setState((before) => ({ ...before, key, loading: false, problem }));
+        if (!problem.mayPass) return;
+        window.clearTimeout(soon.current);
+        soon.current = window.setTimeout(() => {
+          soon.current = 0;
+          void read(token);
+        }, RETRY_MS);
       } finally {
         if (reading.current === aborter) reading.current = null;
       }

@@ -18,6 +18,11 @@ export class Problem extends Error {
     super(detail);
   }
 
+  /** The same call can be answered later, without anybody changing anything. */
+  get mayPass(): boolean {
+    return this.status === 0 || this.status >= 500;
+  }
+
   /** Nobody is signed in, or is any more. */
   get isSignedOut(): boolean {
     return this.status === 401;

@@ -18,14 +18,14 @@ export function Behind({ ends }: { readonly ends: (holder: WaitsFor) => boolean 
     <>
       {next.length > 0 && (
         <li>
-          Granted by this, since they wait for nothing else ({atLeast}
+          Next in turn, and granted by this unless a freeze or a lock delay keeps them ({atLeast}
           {counted(next.length, 'request')}):
           <Listed waiters={next} />
         </li>
       )}
       {others.length > 0 && (
         <li>
-          They come nearer, and wait for others besides ({atLeast}
+          Nearer then, and still behind others ({atLeast}
           {counted(others.length, 'request')}):
           <Listed waiters={others} />
         </li>

@@ -1,4 +1,4 @@
-import { asProblem, type Problem } from '../api/problem.js';
+import type { Problem } from '../api/problem.js';
 import { Foreign, Reason } from './text.js';
 
 /** A call that failed, in words: what happened, where, and what its code means. */
@@ -26,7 +26,17 @@ export function ProblemNote({ problem, what }: { readonly problem: Problem; read
   );
 }
 
-/** What a promise came to, shown where it was asked for. */
-export const told = (error: unknown, what?: string) => (
-  <ProblemNote problem={asProblem(error)} {...(what !== undefined && { what })} />
-);
+interface ReadProblemProps {
+  readonly problem: Problem | null;
+  /** What is shown was read before. */
+  readonly stale: boolean;
+}
+
+/** What is shown of something could not be read, or not again: nobody takes what is old for what is. */
+export function ReadProblem({ problem, stale }: ReadProblemProps) {
+  if (problem === null) return null;
+  const old = stale ? 'What is shown here is as it was before.' : '';
+  const again = problem.mayPass ? 'It is read again every few seconds.' : '';
+  const what = [old, again].filter((text) => text !== '').join(' ');
+  return <ProblemNote problem={problem} {...(what !== '' && { what })} />;
+}

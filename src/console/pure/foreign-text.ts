@@ -13,14 +13,21 @@ const AS_EMOJI = '\ufe0f';
 const nameOf = (character: string): string =>
   `⟨U+${(character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0')}⟩`;
 
+/** Marks that stand above and below a character: languages have up to four, and a heap of them covers the lines around. */
+const HEAP_OF_MARKS = /((?:\p{Mn}|\p{Me}){4})((?:\p{Mn}|\p{Me})+)/gu;
+
 export function visible(text: string): string {
-  return text.replace(UNSEEN, (character, at: number) => {
+  const flat = withoutHeaps(text);
+  return flat.replace(UNSEEN, (character, at: number) => {
     if (character === '\n' || character === '\t') return character;
-    if (character === JOINER && isPictograph(text, at)) return character;
-    if (character === AS_EMOJI && PICTOGRAPH_BEFORE.test(text.slice(Math.max(0, at - 2), at))) return character;
+    if (character === JOINER && isPictograph(flat, at)) return character;
+    if (character === AS_EMOJI && PICTOGRAPH_BEFORE.test(flat.slice(Math.max(0, at - 2), at))) return character;
     return nameOf(character);
   });
 }
+
+const withoutHeaps = (text: string): string =>
+  text.replace(HEAP_OF_MARKS, (_, kept: string, heap: string) => kept + [...heap].map(nameOf).join(''));
 
 const PICTOGRAPH_BEFORE = /(?:\p{Emoji}|\p{Emoji_Modifier}|\ufe0f)$/u;
 const PICTOGRAPH_AFTER = /^\p{Extended_Pictographic}/u;

@@ -25,6 +25,8 @@ export function Find() {
     const wanted = text.trim();
     if (wanted === '') return;
     setText('');
+    // The heading of where one comes to takes the focus.
+    if (document.activeElement instanceof HTMLElement) document.activeElement.blur();
     const ids = await idsLike(wanted, may('AuditService/FindIds'));
     const [one, another] = placesOf(ids);
     if (another !== undefined) setSeveral({ beginning: wanted, ids });

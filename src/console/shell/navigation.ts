@@ -18,5 +18,5 @@ export const DESTINATIONS: readonly Destination[] = [
   { path: '/map', name: 'Conflict map', key: 'g m', screens: ['map'], needs: ['ConflictMapService/GetConflictMap'] },
   { path: '/log', name: 'Log', key: 'g e', screens: ['log'], needs: ['AuditService/ListEvents'] },
   { path: '/keys', name: 'Keys', key: 'g k', screens: ['keys'], needs: ['CredentialService/ListSigningKeys'] },
-  { path: '/reasons', name: 'Codes and runbook', key: 'g c', screens: ['reasons'], needs: [] },
+  { path: '/reasons', name: 'Runbook', key: 'g c', screens: ['reasons'], needs: [] },
 ];

@@ -4,7 +4,7 @@ import { useData } from '../../api/data.js';
 import type { Answer, SigningKey } from '../../api/shapes.js';
 import { ActDialog } from '../../parts/act-dialog.js';
 import { Nothing, Page, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Exactly, State } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
@@ -45,7 +45,7 @@ export function KeysScreen() {
       }
     >
       <Panel title="Signing keys" count={value === undefined ? undefined : keys.length}>
-        {problem !== null && <ProblemNote problem={problem} />}
+        <ReadProblem problem={problem} stale={value !== undefined} />
         {value !== undefined && keys.length === 0 && <Nothing>There is no key: credentials are off.</Nothing>}
         {keys.length > 0 && <Table columns={columns} rows={keys} keyOf={({ keyId }) => keyId} />}
       </Panel>

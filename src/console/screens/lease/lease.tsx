@@ -7,7 +7,7 @@ import type { Answer, Lease, LogEvent } from '../../api/shapes.js';
 import { Events } from '../../parts/events.js';
 import { OpenWrites } from '../../parts/open-writes.js';
 import { Fact, Facts, Page, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Copy, Countdown, Exactly, Foreign, LeaseLink, Reason, RunLink, State } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 import { TELLING_KINDS } from '../../pure/event-words.js';
@@ -61,7 +61,7 @@ export function LeaseScreen({ id }: { readonly id: string }) {
         )
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {lease !== undefined && (
         <>
           <LeaseFacts lease={lease} />

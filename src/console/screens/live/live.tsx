@@ -3,7 +3,7 @@ import { useLeases } from '../../api/leases.js';
 import type { Lease } from '../../api/shapes.js';
 import { useRested } from '../../clock.js';
 import { Page, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Tabs } from '../../parts/tabs.js';
 import { filtered, type LeaseFilter } from '../../pure/lease-filter.js';
 import { counted } from '../../pure/words.js';
@@ -43,7 +43,7 @@ export function Live() {
           <Tabs label="Views" tabs={VIEWS} chosen={view} onChoose={(next) => setView(next === 'tree' ? '' : next)} />
         }
       >
-        {table.problem !== null && <ProblemNote problem={table.problem} />}
+        <ReadProblem problem={table.problem} stale={table.leases.length > 0} />
         {view === 'tree' && <LeaseTree leases={shown} loading={table.loading} filtered={shown !== table.leases} />}
         {view === 'timeline' && <LeaseTimeline leases={shown} />}
         {view === 'waiting' && <Waiting leases={shown} />}

@@ -2,7 +2,7 @@ import { useMemo } from 'preact/hooks';
 import type { Lease } from '../../api/shapes.js';
 import { useWaiters } from '../../api/waiters.js';
 import { Nothing } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Foreign, LeaseLink, Resource, RunLink, When } from '../../parts/text.js';
 import { type WaitNode, waitForest } from '../../pure/waits.js';
 import { counted } from '../../pure/words.js';
@@ -17,8 +17,7 @@ export function Waiting({ leases }: { readonly leases: readonly Lease[] }) {
     const shown = new Set(leases.map(({ leaseId }) => leaseId));
     return waitForest(value?.waiters ?? []).filter((root) => isAmong(root, shown));
   }, [value, leases]);
-  if (problem !== null && value === undefined) return <ProblemNote problem={problem} />;
-  if (value === undefined) return null;
+  if (value === undefined) return <ReadProblem problem={problem} stale={false} />;
   if (forest.length === 0) return <Nothing>Nobody waits for anybody.</Nothing>;
   return (
     <ul class="body wait-forest">

@@ -74,17 +74,14 @@ export function Log() {
       <Panel
         title={counted(rows.length, 'event')}
         about={aboutOf({
-          loading: pages.loading && pages.rows.length === 0,
+          unread: pages.rows.length === 0 && (pages.loading || pages.problem !== null),
           more: pages.more,
           hidden,
           isFiltered,
           upkeep: kind === '',
         })}
       >
-        <Events
-          pages={{ ...pages, rows }}
-          nothing={hidden > 0 ? 'None of those that were read fits; read more.' : 'Nothing in the log fits.'}
-        />
+        <Events pages={{ ...pages, rows }} nothing={nothingFits(hidden, run, lease)} />
       </Panel>
     </Page>
   );
@@ -99,8 +96,18 @@ function fits(event: LogEvent, actor: string, reason: string): boolean {
   return code.toLowerCase() === wanted || `${words} ${said}`.toLowerCase().includes(wanted.replaceAll('_', ' '));
 }
 
+const WHOLE_ID = 32;
+
+function nothingFits(hidden: number, run: string, lease: string): string {
+  if (hidden > 0) return 'None of those that were read fits; read more.';
+  const short = [run, lease].some((id) => id !== '' && id.length < WHOLE_ID);
+  const how = ' A run or a lease is looked for by its whole id; the search above finds it by the beginning.';
+  return `Nothing in the log fits.${short ? how : ''}`;
+}
+
 interface Read {
-  readonly loading: boolean;
+  /** Nothing of it was read yet. */
+  readonly unread: boolean;
   readonly more: boolean;
   /** Were read, and do not fit what only this page looks for. */
   readonly hidden: number;
@@ -109,8 +116,8 @@ interface Read {
   readonly upkeep: boolean;
 }
 
-function aboutOf({ loading, more, hidden, isFiltered, upkeep }: Read): string {
-  if (loading) return 'Reading…';
+function aboutOf({ unread, more, hidden, isFiltered, upkeep }: Read): string {
+  if (unread) return 'Not read yet.';
   const besides = upkeep ? ', upkeep left out' : '';
   const read = more ? 'There are more.' : `${isFiltered ? 'All that fit' : 'All that there is'}${besides}.`;
   return hidden === 0 ? read : `${hidden.toLocaleString('en')} of those read do not fit actor and reason. ${read}`;

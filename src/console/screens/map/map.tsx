@@ -1,5 +1,5 @@
 import { Nothing, Page } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Tabs } from '../../parts/tabs.js';
 import { Foreign, When } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
@@ -57,7 +57,7 @@ export default function ConflictMapScreen() {
         />
       }
     >
-      {map.problem !== null && <ProblemNote problem={map.problem} />}
+      <ReadProblem problem={map.problem} stale={map.value !== undefined} />
       {draft === null && map.problem === null && <Nothing>Reading…</Nothing>}
       {draft !== null && view === 'edit' && <Edit namespace={namespace} draft={draft} reload={map.reload} />}
       {view === 'explain' && <Explain document={document} />}

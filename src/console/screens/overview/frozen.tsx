@@ -4,7 +4,7 @@ import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import type { Answer, Freeze } from '../../api/shapes.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, When } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
@@ -39,7 +39,7 @@ export function Frozen({ onFreeze }: { readonly onFreeze: () => void }) {
         )
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value === undefined && problem === null && <Nothing>Reading…</Nothing>}
       {nothing && <Nothing>Nothing is frozen.</Nothing>}
       {freezes.length > 0 && <Table columns={columns} rows={freezes} keyOf={({ pattern }) => pattern} />}

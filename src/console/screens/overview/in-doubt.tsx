@@ -5,7 +5,7 @@ import { useData } from '../../api/data.js';
 import type { Answer, OpenWrite } from '../../api/shapes.js';
 import { OpenWrites } from '../../parts/open-writes.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Reason } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 
@@ -38,7 +38,7 @@ export function InDoubt() {
         )
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && writes.length === 0 && <Nothing>No write has an unknown outcome.</Nothing>}
       {writes.length > 0 && (
         <OpenWrites writes={writes} {...(may('LeaseService/SettleInDoubt') && { onSettle: setSettling })} />

@@ -4,7 +4,7 @@ import type { Lease } from '../../api/shapes.js';
 import { databaseNow, useSecond } from '../../clock.js';
 import { FirstResource, LeaseOfRun } from '../../parts/cells.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Countdown } from '../../parts/text.js';
 import { byExpiry } from '../../pure/lease-filter.js';
@@ -36,7 +36,7 @@ export function Jeopardy() {
         </Link>
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={!loading} />
       {!loading && near === 0 && <Nothing>No lease is about to end.</Nothing>}
       {near > 0 && (
         <Table columns={COLUMNS} rows={live.slice(0, Math.min(near, SHOWN))} keyOf={({ leaseId }) => leaseId} />

@@ -1,7 +1,7 @@
 import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import type { Namespace } from '../../api/shapes.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Link, useNamespace } from '../../router.js';
 
 const REST_MS = 2_000;
@@ -14,7 +14,7 @@ export function Numbers() {
     (signal) => get<{ namespace?: Namespace }>(`/v1/namespaces/${namespace}`, { signal, namespace: null }),
     { restMs: REST_MS },
   );
-  if (problem !== null && value === undefined) return <ProblemNote problem={problem} />;
+  if (value === undefined && problem !== null) return <ReadProblem problem={problem} stale={false} />;
   const { liveRuns, liveLeases, waitingRequests, conflictMapVersion, logRevision } = value?.namespace ?? {};
   const known = value !== undefined;
   return (

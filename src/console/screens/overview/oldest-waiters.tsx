@@ -1,7 +1,7 @@
 import { useWaiters } from '../../api/waiters.js';
 import { FirstResource, LeaseOfRun } from '../../parts/cells.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, RunLink, When } from '../../parts/text.js';
 import type { Waiter } from '../../pure/waits.js';
@@ -24,7 +24,7 @@ export function OldestWaiters() {
         </Link>
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && waiters.length === 0 && <Nothing>Nobody waits.</Nothing>}
       {waiters.length > 0 && (
         <Table columns={COLUMNS} rows={waiters.slice(0, SHOWN)} keyOf={({ leaseId }) => leaseId} />

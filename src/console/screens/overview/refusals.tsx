@@ -3,7 +3,7 @@ import { useData } from '../../api/data.js';
 import type { Answer } from '../../api/shapes.js';
 import { databaseNow } from '../../clock.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Spark } from '../../parts/spark.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Reason } from '../../parts/text.js';
@@ -17,6 +17,12 @@ const PIECES = 24;
 const REST_MS = 5_000;
 const SHOWN = 8;
 const KINDS = new Set<string>(REFUSAL_KINDS);
+const KIND_OF = {
+  acquire: 'acquire_refused',
+  renewal: 'renewals_refused',
+  credential: 'credentials_refused',
+  write: 'checks_denied',
+} as const;
 const WHAT = { acquire: 'requests', renewal: 'renewals', credential: 'credentials', write: 'writes' } as const;
 
 /** What was refused in the last hour, and whether it grows. */
@@ -36,13 +42,8 @@ export function Refusals() {
     <Panel
       title="Refusals"
       about={value?.nextPageToken ? 'The newest 1,000 events of the last hour.' : 'In the last hour, by reason.'}
-      actions={
-        <Link to="/log" query={{ kind: 'acquire_refused' }}>
-          Log
-        </Link>
-      }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && counts.length === 0 && <Nothing>Nothing was refused in the last hour.</Nothing>}
       {counts.length > 0 && (
         <Table columns={COLUMNS} rows={counts.slice(0, SHOWN)} keyOf={({ what, reason }) => `${what} ${reason}`} />
@@ -66,5 +67,13 @@ const COLUMNS: readonly Column<ReasonCount>[] = [
     fit: 'tight',
     cell: ({ buckets, total }) => <Spark values={buckets} label={`${total} in the last hour`} />,
   },
-  { name: 'Times', fit: 'number', cell: ({ total }) => total.toLocaleString('en') },
+  {
+    name: 'Times',
+    fit: 'number',
+    cell: ({ what, reason, total }) => (
+      <Link to="/log" query={{ kind: KIND_OF[what], reason }} class="id" title="These events in the log">
+        {total.toLocaleString('en')}
+      </Link>
+    ),
+  },
 ];

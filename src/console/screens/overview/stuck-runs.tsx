@@ -2,7 +2,7 @@ import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import type { Answer, Run } from '../../api/shapes.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Foreign, RunLink, State } from '../../parts/text.js';
 import { counted, inLowerCase, runState } from '../../pure/words.js';
@@ -29,7 +29,7 @@ export function StuckRuns() {
       count={value === undefined ? undefined : `${runs.length}${value.nextPageToken ? '+' : ''}`}
       class={runs.some(({ state }) => state === 'RUN_STATE_STOPPING') ? 'urgent' : ''}
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && runs.length === 0 && (
         <Nothing>No run is stopping, blocked or waiting for an answer.</Nothing>
       )}

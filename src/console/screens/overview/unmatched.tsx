@@ -2,7 +2,7 @@ import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import type { Answer, UnmatchedResource } from '../../api/shapes.js';
 import { Nothing, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { type Column, Table } from '../../parts/table.js';
 import { Resource, When } from '../../parts/text.js';
 import { Link } from '../../router.js';
@@ -27,7 +27,7 @@ export function Unmatched() {
       about="Asked for or checked, and of no kind."
       actions={<Link to="/map">Conflict map</Link>}
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && resources.length === 0 && <Nothing>All that was asked for is of a kind.</Nothing>}
       {resources.length > 0 && (
         <Table columns={COLUMNS} rows={resources.slice(0, SHOWN)} keyOf={({ resource }) => resource} />

@@ -2,7 +2,7 @@ import { get } from '../../api/client.js';
 import { useData } from '../../api/data.js';
 import type { Answer, LogEvent, Rehearsal } from '../../api/shapes.js';
 import { Fact, Facts, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Badge, Exactly, Foreign, RunLink, When } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 import { inWords, lengthMs } from '../../pure/moments.js';
@@ -29,8 +29,7 @@ export function Kind({ name, events }: { readonly name: string; readonly events:
     (signal) => get<Rehearsals>('/v1/rehearsals', { signal, query: { page_size: '1000' } }),
     { touchedBy: ({ kind }) => kind === 'conflict_map_put' || kind === 'rehearsal_recorded' },
   );
-  if (resolved.problem !== null) return <ProblemNote problem={resolved.problem} />;
-  if (resolved.value === undefined) return null;
+  if (resolved.value === undefined) return <ReadProblem problem={resolved.problem} stale={false} />;
   const { kind = '', actions = [], maxViewAge } = resolved.value;
   const rehearsal = rehearsals.value?.rehearsals?.find((one) => one.kind === kind) ?? null;
   const version = lastVersionOf(events, name);

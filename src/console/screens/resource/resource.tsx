@@ -7,7 +7,7 @@ import type { Answer, Freeze, LogEvent } from '../../api/shapes.js';
 import { Events } from '../../parts/events.js';
 import { TextField } from '../../parts/field.js';
 import { Page, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Copy, Foreign } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 import { shortened, visible } from '../../pure/foreign-text.js';
@@ -94,7 +94,7 @@ function OneResource({ name }: { readonly name: string }) {
         )
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {value !== undefined && (
         <>
           <Who

@@ -8,7 +8,7 @@ import type { Answer, LogEvent, OpenWrite, Run } from '../../api/shapes.js';
 import { Events } from '../../parts/events.js';
 import { OpenWrites } from '../../parts/open-writes.js';
 import { Nothing, Page, Panel } from '../../parts/page.js';
-import { ProblemNote } from '../../parts/problem.js';
+import { ReadProblem } from '../../parts/problem.js';
 import { Copy, Foreign, State } from '../../parts/text.js';
 import { useMay } from '../../principal.js';
 import { TELLING_KINDS } from '../../pure/event-words.js';
@@ -54,7 +54,7 @@ export function RunScreen({ id }: { readonly id: string }) {
         )
       }
     >
-      {problem !== null && <ProblemNote problem={problem} />}
+      <ReadProblem problem={problem} stale={value !== undefined} />
       {run !== undefined && (
         <>
           <Standing run={run} />
