@@ -7,11 +7,16 @@ import { fileURLToPath } from 'node:url';
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** The commands of a section of a guide. */
-export async function commandsOf(guide: string, heading: string): Promise<string> {
+/** The commands of a section of a guide, block by block. */
+export async function commandBlocksOf(guide: string, heading: string): Promise<string[]> {
   const text = await readFile(join(ROOT, guide), 'utf8');
   const section = text.slice(text.indexOf(`\n## ${heading}\n`)).split(/\n## /)[1] ?? '';
-  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands]) => commands).join('\n');
+  return [...section.matchAll(/^```sh\n(.*?)^```/gms)].map(([, commands = '']) => commands);
+}
+
+/** The commands of a section of a guide, one after another. */
+export async function commandsOf(guide: string, heading: string): Promise<string> {
+  return (await commandBlocksOf(guide, heading)).join('\n');
 }
 
 /** A directory with `writ` in it, for PATH. */
