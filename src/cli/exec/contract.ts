@@ -1,6 +1,5 @@
 import type { WritClient } from '../../clients/common/connect.js';
-import type { RequestedResource } from '../../clients/runner/write-set.js';
-import { Access, Scope } from '../../gen/writ/v1/types.js';
+import { accessWord, type RequestedResource, scopeWord } from '../../clients/runner/write-set.js';
 import type { AskedWriteSet } from '../arguments.js';
 import { CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
@@ -40,13 +39,8 @@ async function contractOfTask(writ: WritClient, task: NonNullable<AskedWriteSet[
     .flatMap((entry) =>
       allowances({
         resource: entry.resource,
-        access:
-          entry.access === Access.ACCESS_WRITE
-            ? 'write'
-            : entry.access === Access.ACCESS_STABLE_READ
-              ? 'stable_read'
-              : 'read',
-        scope: entry.scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact',
+        access: accessWord(entry.access),
+        scope: scopeWord(entry.scope),
         actions: entry.actions,
       }),
     );

@@ -6,7 +6,7 @@ import type {
   SessionEvent,
 } from '../../gen/writ/v1/lease_service.js';
 import type { LeaseEntry, Lease as LeaseRecord, Refusal } from '../../gen/writ/v1/types.js';
-import { EndReason, RefusalKind, Scope } from '../../gen/writ/v1/types.js';
+import { EndReason, RefusalKind } from '../../gen/writ/v1/types.js';
 import { covers } from '../../route-table/segment.js';
 import { backoffMs } from '../common/backoff.js';
 import type { WritClient } from '../common/connect.js';
@@ -19,7 +19,7 @@ import { Notices } from './notices.js';
 import { type PresentedCall, type PresentedRequestInit, Presenter } from './presenter.js';
 import { sessionOf } from './session.js';
 import type { Targets } from './targets.js';
-import { type WriteSetChange, wireChange } from './write-set.js';
+import { scopeWord, type WriteSetChange, wireChange } from './write-set.js';
 
 /** What happens to a lease while it is held, as options of a request; `lease.on` tells the same. See LeaseEvents. */
 export interface LeaseWatch {
@@ -168,9 +168,8 @@ export class Lease {
    * reading, or while a child run holds it.
    */
   token(resource: string): bigint | undefined {
-    const scopeOf = ({ scope }: LeaseEntry) => (scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact');
     const tokens = this.entries
-      .filter((entry) => covers({ resource: entry.resource, scope: scopeOf(entry) }, resource))
+      .filter((entry) => covers({ resource: entry.resource, scope: scopeWord(entry.scope) }, resource))
       .filter((entry) => entry.fencingToken > 0n && !entry.suspended)
       .map((entry) => entry.fencingToken);
     return tokens.reduce<bigint | undefined>(

@@ -1,6 +1,7 @@
-import { Access, type Blocker, type Refusal, Scope } from '../../gen/writ/v1/types.js';
+import type { Blocker, Refusal } from '../../gen/writ/v1/types.js';
 import { durationMs } from '../common/time.js';
 import { kindName } from './errors.js';
+import { accessWord, scopeWord } from './write-set.js';
 
 /**
  * What each refusal of an acquire asks for. None of them is "try the same at once":
@@ -110,13 +111,8 @@ function toBlocker(blocker: Blocker): RefusalBlocker {
     ref: blocker.blockerRef,
     resource: blocker.resource,
     requestedResource: blocker.requestedResource,
-    access:
-      blocker.access === Access.ACCESS_READ
-        ? 'read'
-        : blocker.access === Access.ACCESS_STABLE_READ
-          ? 'stable_read'
-          : 'write',
-    scope: blocker.scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact',
+    access: accessWord(blocker.access),
+    scope: scopeWord(blocker.scope),
     waiting: blocker.waiting,
     rule: blocker.rule,
     resolver: blocker.resolver,

@@ -2,13 +2,15 @@ import { Access, Scope } from '../../gen/writ/v1/types.js';
 
 /** One resource that is asked for. */
 export interface RequestedResource {
+  /** Its path: 1 to 32 segments, at most 1,024 bytes of UTF-8 in NFC; or an alias of the conflict map. */
   readonly resource: string;
   /** Default `write`. */
   readonly access?: 'read' | 'stable_read' | 'write';
   /** Default `exact`. */
   readonly scope?: 'exact' | 'subtree';
-  /** Empty on a write: every write action that the run's contract allows. */
+  /** At most 32. Default, and empty on a write: every write action of the kind that the run's contract allows. */
   readonly actions?: readonly string[];
+  /** The version that the run has read, as the target names it, at most 256 bytes; recorded in the log. */
   readonly observedVersion?: string;
 }
 
@@ -31,6 +33,17 @@ const ACCESS = {
   write: Access.ACCESS_WRITE,
 } as const;
 const SCOPE = { exact: Scope.SCOPE_EXACT, subtree: Scope.SCOPE_SUBTREE } as const;
+
+/** The access of an entry, in a word. */
+export function accessWord(access: Access): NonNullable<RequestedResource['access']> {
+  if (access === Access.ACCESS_READ) return 'read';
+  return access === Access.ACCESS_STABLE_READ ? 'stable_read' : 'write';
+}
+
+/** The scope of an entry, in a word. */
+export function scopeWord(scope: Scope): NonNullable<RequestedResource['scope']> {
+  return scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact';
+}
 
 /** Resources as the contract words them. */
 export function wireEntries(resources: readonly RequestedResource[]) {
