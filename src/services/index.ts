@@ -1,17 +1,15 @@
 import { join } from 'node:path';
-import { isInDoubt } from '../domain/admission.js';
 import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
 import { Fault } from '../domain/fault.js';
 import type { SigningKeyState } from '../domain/signing-keys.js';
-import type { State } from '../domain/state.js';
 import { MILLISECOND, type Micros } from '../domain/time.js';
 import { Installation, MAIN_DATABASE } from '../engine/installation.js';
 import type { EngineObserver } from '../engine/options.js';
 import { Replica } from '../engine/replica.js';
 import { toFault } from '../engine/trouble.js';
 import { fileWitness } from '../engine/witness.js';
-import { monotonicMicros, wallClockMicros } from '../platform/clock.js';
+import { monotonicMicros } from '../platform/clock.js';
 import type { Config } from '../platform/config.js';
 import type { Logger } from '../platform/log.js';
 import type { Metrics } from '../platform/metrics.js';
@@ -42,6 +40,7 @@ import { issueCredential } from './issue-credential.js';
 import { KeyRing } from './key-ring.js';
 import * as mapTools from './map-tools.js';
 import { MapWorkshop } from './map-workshop.js';
+import { gaugesOf } from './namespace-gauges.js';
 import { createNamespace, getNamespace, listNamespaces } from './namespaces.js';
 import { previewWriteSet } from './preview-write-set.js';
 import { getLease, listLeases } from './read-leases.js';
@@ -133,21 +132,7 @@ export function createServices(options: ServicesOptions): Services {
     log.error({ ...seen }, 'a check presented a token later than the database clock: forged, or history was lost'),
   );
   const workshop = new MapWorkshop(bounds);
-  const ring = new KeyRing({
-    store,
-    keyEncryptionKey: options.keyEncryptionKey,
-    schedule: { rotateAfter: config.keyRotationMicros, maxClockSkew: config.maxClockSkewMicros },
-    monotonicNow: monotonicMicros,
-    onChange: (changes, actor, reason) => {
-      const told = changes.map(({ keyId, state }) => ({ keyId, state }));
-      log.info({ changes: told, actor }, 'signing keys changed');
-      void recordKeyChange(installation, actor, told, reason).catch((error) =>
-        log.error({ err: error, changes: told, actor }, 'a change of signing keys could not be recorded in the log'),
-      );
-    },
-    onProblem: (message, error) =>
-      isCredentialsOff(error) ? log.info({ reason: error.message }, message) : log.error({ err: error }, message),
-  });
+  const ring = keyRingOf(options, installation);
   const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
   const deps: Deps = {
     installation,
@@ -250,6 +235,25 @@ function createTailers(
   return tailers;
 }
 
+/** A change of the keys is told to this replica's log, and recorded in that of the default namespace. */
+function keyRingOf({ store, config, log, keyEncryptionKey }: ServicesOptions, installation: Installation): KeyRing {
+  return new KeyRing({
+    store,
+    keyEncryptionKey,
+    schedule: { rotateAfter: config.keyRotationMicros, maxClockSkew: config.maxClockSkewMicros },
+    monotonicNow: monotonicMicros,
+    onChange: (changes, actor, reason) => {
+      const told = changes.map(({ keyId, state }) => ({ keyId, state }));
+      log.info({ changes: told, actor }, 'signing keys changed');
+      void recordKeyChange(installation, actor, told, reason).catch((error) =>
+        log.error({ err: error, changes: told, actor }, 'a change of signing keys could not be recorded in the log'),
+      );
+    },
+    onProblem: (message, error) =>
+      isCredentialsOff(error) ? log.info({ reason: error.message }, message) : log.error({ err: error }, message),
+  });
+}
+
 /** Without a key-encryption key: a setting, and no trouble. */
 function isCredentialsOff(error: unknown): error is Fault {
   return error instanceof Fault && error.reason === 'CREDENTIALS_OFF';
@@ -271,46 +275,6 @@ function count(metrics: Metrics, namespace: string, { body }: DomainEvent): void
   if (body.kind === 'lease_granted') metrics.granted(namespace);
   else if (body.kind === 'lease_ended') metrics.leaseEnded(namespace, body.endReason);
   else if (body.kind === 'acquire_refused') metrics.refused(namespace, body.refusal);
-}
-
-function gaugesOf(engine: ReturnType<Replica['loaded']>[number]) {
-  const now = engine.estimatedNow();
-  let oldest = now;
-  if (engine.state.waitingLeases > 0) {
-    for (const lease of engine.state.leases.values())
-      if (lease.state === 'waiting') oldest = Math.min(oldest, lease.createdAt);
-  }
-  return {
-    namespace: engine.namespace,
-    liveLeases: engine.state.activeLeases,
-    waiters: engine.state.waitingLeases,
-    oldestWaiterMicros: now - oldest,
-    logLag: engine.lag,
-    queueDepth: engine.queueLength,
-    openWrites: engine.state.openWrites,
-    inDoubt: engine.state.inDoubt,
-    freezes: engine.state.freezes.size,
-    oldestInDoubtMicros: oldestInDoubt(engine.state, now),
-    stoppingRuns: stoppingRuns(engine.state),
-    clockOffsetMicros: now - wallClockMicros(),
-  };
-}
-
-/** Only a write that is open keeps a run from its end. */
-function stoppingRuns({ admissions, openWrites, runs }: State): number {
-  if (openWrites === 0) return 0;
-  const stopping = new Set<string>();
-  for (const { runId } of admissions.values()) if (runs.get(runId)?.state === 'stopping') stopping.add(runId);
-  return stopping.size;
-}
-
-/** How long the oldest write in doubt has been so; 0: none is. */
-function oldestInDoubt(state: State, now: Micros): Micros {
-  if (state.inDoubt === 0) return 0;
-  let since = now;
-  for (const admission of state.admissions.values())
-    if (isInDoubt(admission)) since = Math.min(since, admission.inDoubtSince ?? now);
-  return now - since;
 }
 
 function apiOf(deps: Deps): WritApi {
