@@ -12,9 +12,9 @@ export class JobUndone extends Error {
 }
 
 export interface JobThreadOptions {
-  /** The module that the thread runs; it calls `answerJobs`. */
+  /** The module that the thread runs: it says that it is ready, and then answers each job that it is posted. */
   readonly module: URL;
-  /** Of one job, the start of the thread included; one that takes longer ends with its thread. */
+  /** Of one job; one that takes longer ends with its thread. The start of the thread does not count: on a busy machine it can take seconds, which are no fault of the job. */
   readonly timeLimitMs: number;
   /** Heap of the thread; a job that wants more ends with it. */
   readonly memoryLimitMb: number;
@@ -22,6 +22,12 @@ export interface JobThreadOptions {
 
 /** What the thread answers a job: its result, or the error it threw. */
 export type JobAnswer<Result> = { readonly result: Result } | { readonly error: unknown };
+
+/** What the thread says first, once it has loaded what it needs. */
+export const THREAD_READY = { ready: true } as const;
+
+/** For the thread to say that it is ready; no thread that can work at all needs as long. */
+const START_LIMIT_MS = 60_000;
 
 interface Pending<Job, Result> {
   readonly job: Job;
@@ -75,12 +81,25 @@ export class JobThread<Job, Result> {
     const next = this.#waiting.shift();
     if (next === undefined) return;
     this.#current = next;
-    this.#timer = setTimeout(() => void this.#giveUp(new JobUndone('time')), this.#options.timeLimitMs);
-    this.#worker ??= this.#start();
-    this.#worker.postMessage(next.job);
+    if (this.#worker !== null) this.#begin(this.#worker, next.job);
+    else {
+      this.#within(START_LIMIT_MS);
+      this.#worker = this.#start(next.job);
+    }
   }
 
-  #start(): Worker {
+  #begin(worker: Worker, job: Job): void {
+    this.#within(this.#options.timeLimitMs);
+    worker.postMessage(job);
+  }
+
+  #within(limitMs: number): void {
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => void this.#giveUp(new JobUndone('time')), limitMs);
+  }
+
+  /** Begins with the job when the thread is ready. */
+  #start(first: Job): Worker {
     const worker = new Worker(this.#options.module, {
       resourceLimits: { maxOldGenerationSizeMb: this.#options.memoryLimitMb },
     });
@@ -89,7 +108,9 @@ export class JobThread<Job, Result> {
     const whileIts = (act: () => void): void => {
       if (this.#worker === worker) act();
     };
-    worker.on('message', (answer: JobAnswer<Result>) => whileIts(() => this.#settle(answer)));
+    worker.on('message', (said: JobAnswer<Result> | typeof THREAD_READY) =>
+      whileIts(() => ('ready' in said ? this.#begin(worker, first) : this.#settle(said))),
+    );
     worker.on('error', (error: NodeJS.ErrnoException) =>
       whileIts(() => void this.#giveUp(error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? new JobUndone('memory') : error)),
     );

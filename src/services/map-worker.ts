@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads';
-import type { JobAnswer } from '../platform/job-thread.js';
+import { type JobAnswer, THREAD_READY } from '../platform/job-thread.js';
 import { type BoundedMapJob, doMapJob, type MapResult } from './map-jobs.js';
 
 /** The thread of map-workshop.ts: one answer for each job, in order. */
@@ -12,3 +12,4 @@ parentPort?.on('message', (job: BoundedMapJob) => {
   }
   parentPort?.postMessage(answer);
 });
+parentPort?.postMessage(THREAD_READY);

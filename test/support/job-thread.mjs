@@ -8,3 +8,4 @@ parentPort.on('message', ({ kind, value }) => {
   while (kind === 'spin');
   parentPort.postMessage({ result: { value, threadId } });
 });
+parentPort.postMessage({ ready: true });
