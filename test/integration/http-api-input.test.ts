@@ -122,8 +122,32 @@ describe('a body', () => {
       });
     expect(fieldsOf((await check(12)).json)).toEqual(['writes[0].fencingToken']);
     expect(fieldsOf((await check('-1')).json)).toEqual(['writes[0].fencingToken']);
-    expect(fieldsOf((await check('99999999999999999999')).json)).toEqual(['body']);
+    expect(fieldsOf((await check('18446744073709551616')).json)).toEqual(['writes[0].fencingToken']);
+    expect(fieldsOf((await check('99999999999999999999')).json)).toEqual(['writes[0].fencingToken']);
     expect((await check('18446744073709551615')).json.results[0].allowed).toBe(false);
+  });
+
+  it('has times and lengths of time that there are', async () => {
+    const run = (authorityEndsAt: string) =>
+      api.ask('runner', 'POST /runs', { headers: { 'idempotency-key': 'k' }, body: { purpose: 'x', authorityEndsAt } });
+    for (const time of [
+      '2026-13-01T00:00:00Z',
+      '2027-02-29T00:00:00Z',
+      '2026-04-31T00:00:00Z',
+      '2026-12-01T25:00:00Z',
+      '2026-12-01T10:00:60Z',
+      '2026-12-01T10:00:00+99:00',
+      '0000-01-01T00:00:00Z',
+      '1900-02-29T00:00:00Z',
+    ])
+      expect([time, fieldsOf((await run(time)).json)]).toEqual([time, ['authorityEndsAt']]);
+    const past = (await run('2024-02-29T00:00:00Z')).json;
+    expect(past.detail).toContain('in the future of the database clock');
+    const { json } = await api.ask('runner', 'POST /leases', {
+      headers: { 'idempotency-key': 'k' },
+      body: { runId: 'a', ttl: '315576000001s' },
+    });
+    expect(fieldsOf(json)).toEqual(['ttl']);
   });
 
   it('is JSON by its type, in UTF-8', async () => {
@@ -197,9 +221,12 @@ describe('a query', () => {
   });
 
   it('carries any resource harmlessly', async () => {
-    const name = `<script>alert(1)</script>/\u202e${'é'.repeat(100)}/💥`;
-    const { status, json } = await api.ask('operator', `GET /leases?resource=${encodeURIComponent(name)}`);
+    const path = `<script>alert(1)</script>/${'é'.repeat(100)}/💥`;
+    const { status, json } = await api.ask('operator', `GET /leases?resource=${encodeURIComponent(path)}`);
     expect([status, json.leases]).toEqual([200, []]);
+    const name = `${path}/\u202e`;
+    const leases = await api.ask('operator', `GET /leases?resource=${encodeURIComponent(name)}`);
+    expect([leases.status, fieldsOf(leases.json)]).toEqual([400, ['resource']]);
     const blockers = await api.ask('operator', `GET /blockers?resource=${encodeURIComponent(name)}`);
     expect([blockers.status, fieldsOf(blockers.json)]).toEqual([400, ['resource']]);
     expect(blockers.headers.get('content-type')).toBe('application/problem+json');

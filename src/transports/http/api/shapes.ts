@@ -1,6 +1,6 @@
-import { type DescEnum, type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import { type DescEnum, type DescField, type DescMessage, fromJson, ScalarType } from '@bufbuild/protobuf';
 import { protoCamelCase } from '@bufbuild/protobuf/reflect';
-import { FeatureSet_FieldPresence } from '@bufbuild/protobuf/wkt';
+import { DurationSchema, FeatureSet_FieldPresence, TimestampSchema } from '@bufbuild/protobuf/wkt';
 import { z } from '@hono/zod-openapi';
 import { commentOn } from '../../../contract/comments.js';
 import { contractTypes } from '../../../contract/descriptors.js';
@@ -154,12 +154,39 @@ const says = (text: string) => ({
 const MAX_UINT32 = 4_294_967_295;
 const MIN_INT32 = -2_147_483_648;
 const MAX_INT32 = 2_147_483_647;
-const UINT64 = says('must be a decimal number in a string, such as "12"');
-const INT64 = says('must be a decimal number in a string, such as "-12"');
+const UINT64 = says('must be a decimal number in a string, such as "12", of at most 64 bits');
+const INT64 = says('must be a decimal number in a string, such as "-12", of at most 64 bits');
 
 /** A number of 64 bits. */
 export function uint64(): z.ZodType {
-  return z.string(UINT64).regex(/^\d{1,20}$/, UINT64);
+  return written(/^\d{1,20}$/, UINT64, (text) => BigInt.asUintN(64, BigInt(text)) === BigInt(text));
+}
+
+/** A string of one form, not all of which mean something. */
+function written(form: RegExp, error: ReturnType<typeof says>, means: (text: string) => boolean): z.ZodString {
+  return z
+    .string(error)
+    .regex(form, { ...error, abort: true })
+    .refine(means, error);
+}
+
+/** Whether the codec takes it: what it does not, it would refuse without the name of the field. */
+function decodes(type: DescMessage): (text: string) => boolean {
+  return (text) => {
+    try {
+      fromJson(type, text);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+}
+
+/** The codec takes the 30th of February for the 2nd of March. */
+function isOnTheCalendar(text: string): boolean {
+  const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number);
+  const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
+  return day <= ([31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0);
 }
 
 function scalar(type: ScalarType | undefined): z.ZodType {
@@ -187,7 +214,7 @@ function scalar(type: ScalarType | undefined): z.ZodType {
     case ScalarType.INT64:
     case ScalarType.SINT64:
     case ScalarType.SFIXED64:
-      return z.string(INT64).regex(/^-?\d{1,19}$/, INT64);
+      return written(/^-?\d{1,19}$/, INT64, (text) => BigInt.asIntN(64, BigInt(text)) === BigInt(text));
     case ScalarType.DOUBLE:
     case ScalarType.FLOAT:
     case undefined:
@@ -200,14 +227,12 @@ const LENGTH = says('must be a length of time in seconds, such as "12.5s"');
 
 const WELL_KNOWN: Readonly<Record<string, () => z.ZodType>> = {
   'google.protobuf.Timestamp': () =>
-    z
-      .string(MOMENT)
-      .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/, MOMENT)
-      .openapi({ format: 'date-time', example: '2026-12-01T10:00:00.000123Z' }),
+    written(
+      /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)$/,
+      MOMENT,
+      (text) => isOnTheCalendar(text) && decodes(TimestampSchema)(text),
+    ).openapi({ format: 'date-time', example: '2026-12-01T10:00:00.000123Z' }),
   'google.protobuf.Duration': () =>
-    z
-      .string(LENGTH)
-      .regex(/^-?\d{1,12}(?:\.\d{1,9})?s$/, LENGTH)
-      .openapi({ example: '12.500s' }),
+    written(/^-?\d{1,12}(?:\.\d{1,9})?s$/, LENGTH, decodes(DurationSchema)).openapi({ example: '12.500s' }),
   'google.protobuf.Struct': () => z.record(z.string(), z.unknown()),
 };
