@@ -183,7 +183,10 @@ function knownBy(held: LeaseEntry, now: ExpandedEntry): Pick<ExpandedEntry, 'val
   };
 }
 
-/** A held entry without what it loses by the change; one that was asked for and is only implied now is that from here on. */
+/**
+ * A held entry without what it loses by the change; one that was asked for and is only implied now is that from here on,
+ * and an implied one is named after a rule that still brings it.
+ */
 function weakened(
   held: LeaseEntry,
   before: ExpandedEntry | undefined,
@@ -193,7 +196,7 @@ function weakened(
   const had = isTouched ? held.actions : (before?.actions ?? []);
   const lost = had.filter((action) => !now.actions.includes(action));
   const relaxed = held.exclusive && !now.exclusive && (isTouched || before?.exclusive === true);
-  const impliedBy = isTouched ? now.impliedBy : held.impliedBy;
+  const impliedBy = isTouched || !isNamed(held) ? now.impliedBy : '';
   if (lost.length === 0 && !relaxed && impliedBy === held.impliedBy) return held;
   const actions = held.actions.filter((action) => !lost.includes(action));
   return { ...held, actions, exclusive: held.exclusive && !relaxed, impliedBy };

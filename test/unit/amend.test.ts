@@ -211,6 +211,24 @@ describe('what is removed', () => {
     expect(entriesOf(named)).toContain('write dns/eu');
   });
 
+  it('names what stays after a rule that still brings it', () => {
+    const ns = new Namespace({
+      ...DOCUMENT,
+      implies: [
+        ...(DOCUMENT.implies ?? []),
+        {
+          when: { pattern: 'service-token/{tenant}', access: 'write' },
+          touches: [{ resource: 'image-tag/{tenant}', access: 'write', actions: ['set'] }],
+        },
+      ],
+    }).runs('a');
+    const lease = ns.hold('a', leased('deployment/eu'), leased('service-token/eu'));
+    ns.amend(lease, { remove: ['deployment/eu'] });
+    const after = ns.lease(lease);
+    expect(entriesOf(after)).toEqual(['write service-token/eu', 'write image-tag/eu implies[1]']);
+    expect(tokenOn(after, 'image-tag/eu')).toBe(tokenOn(lease, 'image-tag/eu'));
+  });
+
   it('and is still implied stays, with the actions of the rule and no others (W4)', () => {
     const ns = new Namespace({
       ...DOCUMENT,
