@@ -65,6 +65,7 @@ const ROLES_BY_METHOD = {
   'AuditService/FindIds': ['auditor', 'operator', 'admin'],
   'AuditService/ExportEvents': ['auditor', 'admin'],
   'AuditService/GetCheckpoint': ['auditor', 'operator', 'admin'],
+  'AuditService/ListCheckpoints': ['auditor', 'operator', 'admin'],
   'AuditService/EraseTexts': ['admin'],
   'AuditService/CutLog': ['admin'],
 
@@ -138,6 +139,7 @@ const METHOD_OF_ROUTE = {
   'GET /v1/events/export': 'AuditService/ExportEvents',
   'GET /v1/ids': 'AuditService/FindIds',
   'GET /v1/checkpoint': 'AuditService/GetCheckpoint',
+  'GET /v1/checkpoints': 'AuditService/ListCheckpoints',
 
   'GET /v1/keys': 'CredentialService/ListSigningKeys',
   'POST /v1/keys/rotate': 'CredentialService/RotateSigningKey',

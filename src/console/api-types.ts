@@ -41,6 +41,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/checkpoints": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the checkpoints that replicas signed on schedule, newest first, each with where it was sent
+         * @description Lists the checkpoints that replicas signed on schedule, newest first, each with where it was sent: what there should be there. The last 10,000 of a namespace. A log is proved by what was kept elsewhere, not by this list. Roles: auditor, operator, admin.
+         */
+        get: operations["listCheckpoints"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/conflict-map": {
         parameters: {
             query?: never;
@@ -1836,6 +1856,13 @@ export interface components {
          * @enum {string}
          */
         LeaseState: "LEASE_STATE_UNSPECIFIED" | "LEASE_STATE_WAITING" | "LEASE_STATE_ACTIVE" | "LEASE_STATE_ENDED";
+        /** @description A page of checkpoints. */
+        ListCheckpointsResponse: {
+            /** @description The checkpoints. */
+            checkpoints: components["schemas"]["SentCheckpoint"][];
+            /** @description Pass it to get the next page. Empty: this is the last one. */
+            nextPageToken: string;
+        };
         /** @description A page of versions. */
         ListConflictMapVersionsResponse: {
             /** @description Pass it to get the next page. Empty: this is the last one. */
@@ -2519,6 +2546,13 @@ export interface components {
          * @enum {string}
          */
         Scope: "SCOPE_UNSPECIFIED" | "SCOPE_EXACT" | "SCOPE_SUBTREE";
+        /** @description A checkpoint, and where it was sent. */
+        SentCheckpoint: {
+            /** @description As it was signed. */
+            checkpoint?: components["schemas"]["Checkpoint"];
+            /** @description For a person, such as `log of writ-0, process 17`: a line `checkpoint` of that replica's own log. */
+            sentTo: string;
+        };
         /**
          * @description What somebody found out about a write in doubt.
          *
@@ -3125,6 +3159,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GetCheckpointResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    listCheckpoints: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+                /** @description Rows wanted, 1 to 1,000. Zero means 100. */
+                page_size?: number;
+                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                page_token?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ListCheckpointsResponse"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -2,7 +2,7 @@ import { Fault, invalidArgument } from '../domain/fault.js';
 import type { Micros } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { toFault } from '../engine/trouble.js';
-import type { EventRecord } from '../storage/store.js';
+import type { EventRecord, SignedCheckpoint } from '../storage/store.js';
 import type { CallContext, Checkpoint, CheckpointPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
@@ -120,6 +120,18 @@ export async function getCheckpoint(
   if (at === 'head') return deps.signer.sign(engine.namespace, head.revision, head.hash, now);
   const event = await eventAt(engine, head.revision, at);
   return deps.signer.sign(engine.namespace, event.revision, event.hash, now);
+}
+
+/** ListCheckpoints: those that replicas signed on schedule, newest first (A2). */
+export async function listCheckpoints(
+  deps: Deps,
+  context: CallContext,
+  input: { page: Page },
+): Promise<Paged<SignedCheckpoint>> {
+  const { size, after } = pageOf(input.page);
+  const engine = await engineOf(deps, context);
+  const rows = await engine.store.listCheckpoints(engine.namespace, numberToken(after), size + 1);
+  return paged(rows, size, ({ number }) => String(number));
 }
 
 async function eventAt(

@@ -1,3 +1,4 @@
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { type Bounds, DEFAULT_BOUNDS } from '../domain/decide/decision.js';
 import type { DomainEvent } from '../domain/event.js';
@@ -18,7 +19,7 @@ import type { Store } from '../storage/store.js';
 import { acquireWriteSet } from './acquire-write-set.js';
 import { amendWriteSet } from './amend-write-set.js';
 import type { CallContext, LeaseSession, SessionListener, WritApi } from './api.js';
-import { exportEvents, findIds, getCheckpoint, listEvents } from './audit.js';
+import { exportEvents, findIds, getCheckpoint, listCheckpoints, listEvents } from './audit.js';
 import { checkFence } from './check-fence.js';
 import { checkFences } from './check-fences.js';
 import { checkRoute } from './check-route.js';
@@ -155,6 +156,7 @@ export function createServices(options: ServicesOptions): Services {
     engines: () => installation.loaded(),
     signer,
     write: (checkpoint) => log.info({ checkpoint: checkpointJson(checkpoint) }, 'checkpoint'),
+    sentTo: `log of ${hostname()}, process ${process.pid}`,
     onProblem: (message, error) => log.warn({ err: error }, message),
   });
   const stateCheckpoints = new StateCheckpoints({
@@ -340,6 +342,7 @@ function apiOf(deps: Deps): WritApi {
     exportEvents: (context, input) => exportEvents(deps, context, input),
     watchEvents: bound(watchEvents),
     getCheckpoint: (context, input) => getCheckpoint(deps, context, input).catch(rethrowAsFault),
+    listCheckpoints: bound(listCheckpoints),
     cutLog: bound(cutLog),
     createNamespace: bound(createNamespace),
     getNamespace: bound(getNamespace),

@@ -3,7 +3,7 @@ import type { Checkpoint } from './api.js';
 import type { CheckpointSigner } from './checkpoint-signer.js';
 import { Rounds } from './rounds.js';
 
-type Engine = Pick<NamespaceEngine, 'namespace' | 'head' | 'notReady' | 'read'>;
+type Engine = Pick<NamespaceEngine, 'namespace' | 'head' | 'notReady' | 'read' | 'store'>;
 
 export interface ScheduledCheckpointsOptions {
   readonly everyMs: number;
@@ -11,13 +11,16 @@ export interface ScheduledCheckpointsOptions {
   readonly engines: () => readonly Engine[];
   readonly signer: CheckpointSigner;
   readonly write: (checkpoint: Checkpoint) => void;
+  /** Where `write` sends it, for a person. */
+  readonly sentTo: string;
   readonly onProblem: (message: string, error: unknown) => void;
 }
 
 /**
  * Signs, again and again, how far each log goes and what it hashes to (A2), so that it can be sent where nobody who can
  * write to the database can reach it. Only of heads that the database confirms, and only when they have moved. Each
- * replica does it for itself: none depends on another.
+ * replica does it for itself: none depends on another. That it was sent is noted, so that whoever keeps them can see which
+ * there should be; sent it is first.
  */
 export class ScheduledCheckpoints {
   private readonly written = new Map<string, string>();
@@ -29,7 +32,7 @@ export class ScheduledCheckpoints {
       engines: options.engines,
       visit: (engine) => this.writeOne(engine),
       failed: ({ namespace }, error) =>
-        options.onProblem(`no checkpoint of namespace ${namespace} could be written`, error),
+        options.onProblem(`the checkpoint of namespace ${namespace} could not be made, or not be noted`, error),
     });
   }
 
@@ -50,8 +53,11 @@ export class ScheduledCheckpoints {
     const { namespace } = engine;
     const { value: head, now } = await engine.read(() => engine.head);
     if (this.written.get(namespace) === head.hash) return;
-    this.options.write(this.options.signer.sign(namespace, head.revision, head.hash, now));
+    const { signer, write, sentTo } = this.options;
+    const checkpoint = signer.sign(namespace, head.revision, head.hash, now);
+    write(checkpoint);
     this.written.set(namespace, head.hash);
+    await engine.store.keepCheckpoint({ ...checkpoint, sentTo });
   }
 }
 

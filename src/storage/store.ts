@@ -173,6 +173,22 @@ export interface LogCut {
   readonly lowest: number;
 }
 
+/** A checkpoint as a replica signed it on schedule (A2). */
+export interface SignedCheckpoint {
+  readonly namespace: string;
+  /** In the order in which they were kept. */
+  readonly number: number;
+  readonly revision: number;
+  /** 64 hexadecimal digits. */
+  readonly hash: string;
+  readonly time: Micros;
+  readonly signature: Uint8Array;
+  readonly keyId: string;
+  readonly publicKeyPem: string;
+  /** Where it was sent, for a person. */
+  readonly sentTo: string;
+}
+
 export interface EventFilter {
   readonly runId?: string;
   readonly leaseId?: string;
@@ -292,6 +308,10 @@ export interface Store {
   readCut(namespace: string): Promise<LogCut | null>;
   /** Removes events that the recorded cut gave up, the oldest first, at most `limit`; returns how many. */
   cutLog(namespace: string, limit: number): Promise<number>;
+  /** Notes what was signed and sent; of each namespace the last 10,000 are kept. */
+  keepCheckpoint(checkpoint: Omit<SignedCheckpoint, 'number'>): Promise<void>;
+  /** Newest first, numbers below `below` (null: from the newest). */
+  listCheckpoints(namespace: string, below: number | null, limit: number): Promise<SignedCheckpoint[]>;
   /** The signing keys of the installation, and the clock they were read at. */
   readSigningKeys(): Promise<{ readonly now: Micros; readonly keys: readonly SigningKey[] }>;
   /**

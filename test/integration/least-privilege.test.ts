@@ -68,6 +68,11 @@ it('does all that a coordinator does', async () => {
     await store.heartbeat('replica');
     expect(await store.purge(namespace, SAMPLE_TIME + SECOND, 10)).toBe(1);
     await store.eraseTextsBefore(namespace, SAMPLE_TIME + SECOND, 10);
+    await store.keepCheckpoint({
+      ...{ namespace, revision: 1, hash: 'a'.repeat(64), time: SAMPLE_TIME, signature: Buffer.alloc(64) },
+      ...{ keyId: 'key', publicKeyPem: 'pem', sentTo: 'log' },
+    });
+    expect(await store.listCheckpoints(namespace, null, 10)).toHaveLength(1);
     await store.changeSigningKeys((keys) => keys);
     await store.claimTailers('replica', [namespace], SECOND);
     await store.yieldTailers('replica');

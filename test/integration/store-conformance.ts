@@ -847,6 +847,29 @@ function listTests(use: Use): void {
   );
 
   it(
+    'lists what was signed and sent newest first, also what is of one moment (A2)',
+    use(async ({ store }) => {
+      const [namespace] = await createNamespace(store);
+      const checkpoint = (revision: number) => ({
+        ...{
+          namespace,
+          revision,
+          hash: `${revision}`.repeat(64),
+          time: SAMPLE_TIME,
+          keyId: 'key',
+          publicKeyPem: 'pem',
+        },
+        ...{ signature: Buffer.alloc(64, revision), sentTo: `log of replica ${revision}` },
+      });
+      for (const revision of [7, 7, 9]) await store.keepCheckpoint(checkpoint(revision));
+      const all = await store.listCheckpoints(namespace, null, 10);
+      expect(all.map(({ number, ...rest }) => rest)).toEqual([9, 7, 7].map(checkpoint));
+      expect(await store.listCheckpoints(namespace, all[0]?.number ?? 0, 1)).toEqual([all[1]]);
+      expect(await store.listCheckpoints(`${namespace}-other`, null, 10)).toEqual([]);
+    }),
+  );
+
+  it(
     'pages through namespaces',
     use(async ({ store }) => {
       const prefix = `list-${randomUUID()}`;

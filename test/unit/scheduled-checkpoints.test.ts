@@ -24,6 +24,7 @@ describe('scheduled checkpoints (A2)', () => {
     const hashes: Record<string, string> = { a: 'a'.repeat(64), b: 'b'.repeat(64) };
     const written: Checkpoint[] = [];
     const problems: string[] = [];
+    const noted: string[] = [];
     const engine = (namespace: string) => ({
       namespace,
       notReady: null,
@@ -32,12 +33,21 @@ describe('scheduled checkpoints (A2)', () => {
         if (namespace === 'bad') throw new Error('gone');
         return { value: question(undefined as never), revision: 7, now: NOW };
       },
+      store: {
+        async keepCheckpoint({ namespace: of, hash, sentTo }: { namespace: string; hash: string; sentTo: string }) {
+          // Sent already: a database that is full keeps no checkpoint from where it is safe.
+          expect(written.some((one) => one.hash === hash)).toBe(true);
+          if (of === 'a') throw new Error('the disk is full');
+          noted.push(`${of} ${hash[0]} ${sentTo}`);
+        },
+      },
     });
     const checkpoints = new ScheduledCheckpoints({
       everyMs: 1_000,
       engines: () => ['a', 'bad', 'b'].map(engine) as unknown as ReturnType<ScheduledCheckpointsOptions['engines']>,
       signer,
       write: (checkpoint) => written.push(checkpoint),
+      sentTo: 'log of test',
       onProblem: (message) => problems.push(message),
     });
     await checkpoints.writeAll();
@@ -50,7 +60,9 @@ describe('scheduled checkpoints (A2)', () => {
       ['b', 'c'],
     ]);
     expect(written.every(isSigned)).toBe(true);
-    expect(problems).toHaveLength(3);
+    expect(noted).toEqual(['b b log of test', 'b c log of test']);
+    // Three times the bad one, and once the note of the first.
+    expect(problems).toHaveLength(4);
   });
 
   it('are lines that verify takes as they are', async () => {

@@ -1,7 +1,13 @@
 import type { Command } from 'commander';
 import { fromProtoJson, protoJson } from '../../contract/proto-json.js';
 import { EVENT_KINDS } from '../../engine/event-codec.js';
-import { EraseTextsResponse, GetCheckpointResponse, ListEventsResponse } from '../../gen/writ/v1/audit_service.js';
+import {
+  EraseTextsResponse,
+  GetCheckpointResponse,
+  ListCheckpointsResponse,
+  ListEventsResponse,
+  type Checkpoint as WireCheckpoint,
+} from '../../gen/writ/v1/audit_service.js';
 import type { Checkpoint } from '../../services/api.js';
 import { isSigned, keyFingerprint } from '../../services/checkpoint-signature.js';
 import { type LogVerdict, verifyLogs } from '../../services/verify-log.js';
@@ -26,6 +32,7 @@ export function registerAudit(program: Command, cli: Cli): void {
   registerReconcile(audit, cli);
   registerEvents(audit, cli);
   registerCheckpoint(audit, cli);
+  registerCheckpoints(audit, cli);
   registerErase(audit, cli);
 }
 
@@ -224,6 +231,38 @@ function registerCheckpoint(audit: Command, cli: Cli): void {
     );
     return EXIT.ok;
   });
+}
+
+function registerCheckpoints(audit: Command, cli: Cli): void {
+  const checkpoints = audit
+    .command('checkpoints')
+    .description('the checkpoints that replicas signed on schedule, newest first, and where each was sent')
+    .option('--limit <count>', 'at most so many', wholeNumber(1), 50);
+  action<{ limit: number }>(checkpoints, cli, async ({ out, options, client }) => {
+    const writ = await client('auditor');
+    const found = await pages(
+      (page) => writ.audit.listCheckpoints({ page }),
+      (answer) => answer.checkpoints,
+      options.limit,
+    );
+    out.result(
+      () => protoJson(ListCheckpointsResponse, { checkpoints: found, nextPageToken: '' }),
+      () => {
+        if (found.length === 0) out.line('No checkpoint has been signed yet: see WRIT_CHECKPOINT_EVERY.');
+        else
+          out.table(
+            ['WHEN', 'REVISION', 'HASH', 'SIGNED BY', 'SENT TO'],
+            found.flatMap(({ checkpoint, sentTo }) => (checkpoint === undefined ? [] : [row(checkpoint, sentTo)])),
+          );
+      },
+    );
+    return EXIT.ok;
+  });
+}
+
+function row(checkpoint: WireCheckpoint, sentTo: string): string[] {
+  const { time, revision, hash, keyId } = toCheckpoint(checkpoint);
+  return [momentText(time), String(revision), hash, keyId, sentTo];
 }
 
 function registerErase(audit: Command, cli: Cli): void {

@@ -11,6 +11,8 @@ import {
   type FindIdsResponse,
   GetCheckpointRequest,
   type GetCheckpointResponse,
+  ListCheckpointsRequest,
+  type ListCheckpointsResponse,
   ListEventsRequest,
   type ListEventsResponse,
 } from '../../gen/writ/v1/audit_service.js';
@@ -155,6 +157,7 @@ export interface WritClient {
     ) => AsyncIterable<ExportEventsResponse>;
     readonly findIds: Call<typeof FindIdsRequest, FindIdsResponse>;
     readonly getCheckpoint: Call<typeof GetCheckpointRequest, GetCheckpointResponse>;
+    readonly listCheckpoints: Call<typeof ListCheckpointsRequest, ListCheckpointsResponse>;
     readonly cutLog: Call<typeof CutLogRequest, CutLogResponse>;
     readonly eraseTexts: Call<typeof EraseTextsRequest, EraseTextsResponse>;
   };
@@ -203,6 +206,7 @@ export function connectWrit(options: ConnectOptions): WritClient {
         channel.serverStream(AuditServiceService.exportEvents, make(ExportEventsRequest)(request), callOptions),
       findIds: call(AuditServiceService.findIds, FindIdsRequest, 'repeatable'),
       getCheckpoint: call(AuditServiceService.getCheckpoint, GetCheckpointRequest, 'repeatable'),
+      listCheckpoints: call(AuditServiceService.listCheckpoints, ListCheckpointsRequest, 'repeatable'),
       cutLog: call(AuditServiceService.cutLog, CutLogRequest, 'repeatable'),
       eraseTexts: call(AuditServiceService.eraseTexts, EraseTextsRequest, 'repeatable'),
     },

@@ -1,5 +1,5 @@
 import type { Micros } from '../../domain/time.js';
-import type { EventRecord, IdsInLog } from '../../storage/store.js';
+import type { EventRecord, IdsInLog, SignedCheckpoint } from '../../storage/store.js';
 import type { At, CallContext, Page, Paged } from './calls.js';
 
 export interface Checkpoint {
@@ -69,6 +69,8 @@ export interface AuditApi {
   watchEvents(context: CallContext, input: { afterRevision: number | null }): Promise<EventWatch>;
   /** Over the head, or over an event before it. */
   getCheckpoint(context: CallContext, input?: { at: CheckpointPlace }): Promise<Checkpoint>;
+  /** Those that were signed on schedule, newest first. */
+  listCheckpoints(context: CallContext, input: { page: Page }): Promise<Paged<SignedCheckpoint>>;
   /** Removes what a portion of the log before a checkpoint holds, once it is archived; repeat it while some is left. */
   cutLog(context: CallContext, input: CutLogInput): Promise<At<CutLogOutcome>>;
   /** Of a run that has ended. */

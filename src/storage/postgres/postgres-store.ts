@@ -19,6 +19,7 @@ import {
   readMapVersion,
 } from './projections.js';
 import { findIds, listEvents, listNamespaces, readEvent, readTailInParts } from './read.js';
+import { keepCheckpoint, listCheckpoints } from './signed-checkpoints.js';
 import { changeSigningKeys, readSigningKeys } from './signing-keys.js';
 import { claimTailers, yieldTailers } from './tailer-leases.js';
 import { eraseTextsBefore, eraseTextsOfRun, heartbeat, purge } from './upkeep.js';
@@ -121,6 +122,9 @@ export function createPostgresStore(options: PostgresStoreOptions): Store {
       long.read((session) => eraseTextsOfRun(session, namespace, runId, beforeRevision)),
     readCut: (namespace) => short.read((session) => readCut(session, namespace)),
     cutLog: (namespace, limit) => long.read((session) => cutLog(session, namespace, limit)),
+    keepCheckpoint: (checkpoint) => long.read((session) => keepCheckpoint(session, checkpoint)),
+    listCheckpoints: (namespace, below, limit) =>
+      long.read((session) => listCheckpoints(session, namespace, below, limit)),
     readSigningKeys: () => short.read(readSigningKeys),
     changeSigningKeys: (decide) => short.write((session) => changeSigningKeys(session, decide)),
     claimTailers: (replicaId, namespaces, ttl) =>

@@ -42,6 +42,14 @@ export const auditMethods: UnaryMethods<wire.AuditServiceServer> = {
       logRevision: BigInt(revision),
     };
   },
+  listCheckpoints: async (api, call, request) => {
+    const reader = new RequestReader();
+    const page = reader.page(request.page, 'page');
+    reader.done();
+    const { items, nextToken } = await api.listCheckpoints(call.within(request.namespace), { page });
+    const checkpoints = items.map(({ sentTo, ...checkpoint }) => ({ checkpoint: toCheckpoint(checkpoint), sentTo }));
+    return { checkpoints, nextPageToken: nextToken };
+  },
   getCheckpoint: async (api, call, request) => {
     const reader = new RequestReader();
     const at = placeOf(reader, request);

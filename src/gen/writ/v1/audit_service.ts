@@ -187,6 +187,32 @@ export interface GetCheckpointResponse {
   checkpoint?: Checkpoint | undefined;
 }
 
+/** Asks for the checkpoints that were signed on schedule. */
+export interface ListCheckpointsRequest {
+  /** Empty means "default". */
+  namespace: string;
+  /** The page wanted. */
+  page?: PageRequest | undefined;
+}
+
+/** A checkpoint, and where it was sent. */
+export interface SentCheckpoint {
+  /** As it was signed. */
+  checkpoint?:
+    | Checkpoint
+    | undefined;
+  /** For a person, such as `log of writ-0, process 17`: a line `checkpoint` of that replica's own log. */
+  sentTo: string;
+}
+
+/** A page of checkpoints. */
+export interface ListCheckpointsResponse {
+  /** The checkpoints. */
+  checkpoints: SentCheckpoint[];
+  /** Pass it to get the next page. Empty: this is the last one. */
+  nextPageToken: string;
+}
+
 /** Erases free texts. */
 export interface EraseTextsRequest {
   /** Empty means "default". */
@@ -1773,6 +1799,281 @@ export const GetCheckpointResponse: MessageFns<GetCheckpointResponse, "writ.v1.G
   },
 };
 
+function createBaseListCheckpointsRequest(): ListCheckpointsRequest {
+  return { namespace: "", page: undefined };
+}
+
+export const ListCheckpointsRequest: MessageFns<ListCheckpointsRequest, "writ.v1.ListCheckpointsRequest"> = {
+  $type: "writ.v1.ListCheckpointsRequest" as const,
+
+  encode(message: ListCheckpointsRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.namespace !== "") {
+      writer.uint32(10).string(message.namespace);
+    }
+    if (message.page !== undefined) {
+      PageRequest.encode(message.page, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListCheckpointsRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListCheckpointsRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.namespace = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.page = PageRequest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListCheckpointsRequest {
+    return {
+      namespace: isSet(object.namespace) ? globalThis.String(object.namespace) : "",
+      page: isSet(object.page) ? PageRequest.fromJSON(object.page) : undefined,
+    };
+  },
+
+  toJSON(message: ListCheckpointsRequest): unknown {
+    const obj: any = {};
+    if (message.namespace !== "") {
+      obj.namespace = message.namespace;
+    }
+    if (message.page !== undefined) {
+      obj.page = PageRequest.toJSON(message.page);
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListCheckpointsRequest>): ListCheckpointsRequest {
+    return ListCheckpointsRequest.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListCheckpointsRequest>): ListCheckpointsRequest {
+    const message = createBaseListCheckpointsRequest();
+    message.namespace = object.namespace ?? "";
+    message.page = (object.page !== undefined && object.page !== null)
+      ? PageRequest.fromPartial(object.page)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseSentCheckpoint(): SentCheckpoint {
+  return { checkpoint: undefined, sentTo: "" };
+}
+
+export const SentCheckpoint: MessageFns<SentCheckpoint, "writ.v1.SentCheckpoint"> = {
+  $type: "writ.v1.SentCheckpoint" as const,
+
+  encode(message: SentCheckpoint, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.checkpoint !== undefined) {
+      Checkpoint.encode(message.checkpoint, writer.uint32(10).fork()).join();
+    }
+    if (message.sentTo !== "") {
+      writer.uint32(18).string(message.sentTo);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SentCheckpoint {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSentCheckpoint();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.checkpoint = Checkpoint.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.sentTo = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): SentCheckpoint {
+    return {
+      checkpoint: isSet(object.checkpoint) ? Checkpoint.fromJSON(object.checkpoint) : undefined,
+      sentTo: isSet(object.sentTo)
+        ? globalThis.String(object.sentTo)
+        : isSet(object.sent_to)
+        ? globalThis.String(object.sent_to)
+        : "",
+    };
+  },
+
+  toJSON(message: SentCheckpoint): unknown {
+    const obj: any = {};
+    if (message.checkpoint !== undefined) {
+      obj.checkpoint = Checkpoint.toJSON(message.checkpoint);
+    }
+    if (message.sentTo !== "") {
+      obj.sentTo = message.sentTo;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<SentCheckpoint>): SentCheckpoint {
+    return SentCheckpoint.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SentCheckpoint>): SentCheckpoint {
+    const message = createBaseSentCheckpoint();
+    message.checkpoint = (object.checkpoint !== undefined && object.checkpoint !== null)
+      ? Checkpoint.fromPartial(object.checkpoint)
+      : undefined;
+    message.sentTo = object.sentTo ?? "";
+    return message;
+  },
+};
+
+function createBaseListCheckpointsResponse(): ListCheckpointsResponse {
+  return { checkpoints: [], nextPageToken: "" };
+}
+
+export const ListCheckpointsResponse: MessageFns<ListCheckpointsResponse, "writ.v1.ListCheckpointsResponse"> = {
+  $type: "writ.v1.ListCheckpointsResponse" as const,
+
+  encode(message: ListCheckpointsResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.checkpoints) {
+      SentCheckpoint.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.nextPageToken !== "") {
+      writer.uint32(18).string(message.nextPageToken);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ListCheckpointsResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseListCheckpointsResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.checkpoints.push(SentCheckpoint.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nextPageToken = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): ListCheckpointsResponse {
+    return {
+      checkpoints: globalThis.Array.isArray(object?.checkpoints)
+        ? object.checkpoints.map((e: any) => SentCheckpoint.fromJSON(e))
+        : [],
+      nextPageToken: isSet(object.nextPageToken)
+        ? globalThis.String(object.nextPageToken)
+        : isSet(object.next_page_token)
+        ? globalThis.String(object.next_page_token)
+        : "",
+    };
+  },
+
+  toJSON(message: ListCheckpointsResponse): unknown {
+    const obj: any = {};
+    if (message.checkpoints?.length) {
+      obj.checkpoints = message.checkpoints.map((e) => SentCheckpoint.toJSON(e));
+    }
+    if (message.nextPageToken !== "") {
+      obj.nextPageToken = message.nextPageToken;
+    }
+    return obj;
+  },
+
+  create(base?: DeepPartial<ListCheckpointsResponse>): ListCheckpointsResponse {
+    return ListCheckpointsResponse.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ListCheckpointsResponse>): ListCheckpointsResponse {
+    const message = createBaseListCheckpointsResponse();
+    message.checkpoints = object.checkpoints?.map((e) => SentCheckpoint.fromPartial(e)) || [];
+    message.nextPageToken = object.nextPageToken ?? "";
+    return message;
+  },
+};
+
 function createBaseEraseTextsRequest(): EraseTextsRequest {
   return { namespace: "", runId: "", reason: "" };
 }
@@ -2316,6 +2617,22 @@ export const AuditServiceService = {
     responseDeserialize: (value: Buffer): GetCheckpointResponse => GetCheckpointResponse.decode(value),
   },
   /**
+   * Lists the checkpoints that replicas signed on schedule, newest first, each with where it was sent: what there should be
+   * there. The last 10,000 of a namespace. A log is proved by what was kept elsewhere, not by this list. Roles: auditor,
+   * operator, admin.
+   */
+  listCheckpoints: {
+    path: "/writ.v1.AuditService/ListCheckpoints" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: ListCheckpointsRequest): Buffer =>
+      Buffer.from(ListCheckpointsRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): ListCheckpointsRequest => ListCheckpointsRequest.decode(value),
+    responseSerialize: (value: ListCheckpointsResponse): Buffer =>
+      Buffer.from(ListCheckpointsResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): ListCheckpointsResponse => ListCheckpointsResponse.decode(value),
+  },
+  /**
    * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not
    * change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent.
    * FAILED_PRECONDITION while the run has not ended. Role: admin.
@@ -2359,6 +2676,12 @@ export interface AuditServiceServer extends UntypedServiceImplementation {
    * with CURSOR_EXPIRED for a place that was cut. Roles: auditor, operator, admin.
    */
   getCheckpoint: handleUnaryCall<GetCheckpointRequest, GetCheckpointResponse>;
+  /**
+   * Lists the checkpoints that replicas signed on schedule, newest first, each with where it was sent: what there should be
+   * there. The last 10,000 of a namespace. A log is proved by what was kept elsewhere, not by this list. Roles: auditor,
+   * operator, admin.
+   */
+  listCheckpoints: handleUnaryCall<ListCheckpointsRequest, ListCheckpointsResponse>;
   /**
    * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not
    * change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent.
@@ -2436,6 +2759,26 @@ export interface AuditServiceClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: GetCheckpointResponse) => void,
+  ): ClientUnaryCall;
+  /**
+   * Lists the checkpoints that replicas signed on schedule, newest first, each with where it was sent: what there should be
+   * there. The last 10,000 of a namespace. A log is proved by what was kept elsewhere, not by this list. Roles: auditor,
+   * operator, admin.
+   */
+  listCheckpoints(
+    request: ListCheckpointsRequest,
+    callback: (error: ServiceError | null, response: ListCheckpointsResponse) => void,
+  ): ClientUnaryCall;
+  listCheckpoints(
+    request: ListCheckpointsRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: ListCheckpointsResponse) => void,
+  ): ClientUnaryCall;
+  listCheckpoints(
+    request: ListCheckpointsRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: ListCheckpointsResponse) => void,
   ): ClientUnaryCall;
   /**
    * Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not

@@ -41,6 +41,7 @@ const TAG_OF: Readonly<Record<string, Tag>> = {
   events: 'log',
   checkpoint: 'log',
   ids: 'log',
+  checkpoints: 'log',
   keys: 'keys',
   credentials: 'keys',
   namespaces: 'namespaces',
