@@ -1,7 +1,10 @@
 import { expect, test } from 'vitest';
 import { runMix } from '../harness/mix.js';
+import { Random } from '../harness/random.js';
 import { tell } from '../harness/report.js';
 import { Stage } from '../harness/stage.js';
+import { Workload } from '../harness/workload.js';
+import { World } from '../harness/world.js';
 
 // A short round of the fault harness, always the same one; `npm run faults` runs longer ones, and each case of the catalogue.
 
@@ -19,4 +22,17 @@ test('P1 to P10: the promises hold while networks, clocks, replicas and Postgres
   } finally {
     expect(await stage.end()).toEqual([]);
   }
+}, 240_000);
+
+// Else it goes on asking those who are gone, and the harness never ends.
+test('the workload ends with its stage, also when a round breaks off', async () => {
+  const stage = new Stage();
+  const world = await World.open(stage, 'broken off');
+  const workload = Workload.start(world, new Random(1));
+  await world.until(
+    async () => world.recorder.answers,
+    (answers) => answers > 20,
+  );
+  expect(await stage.end()).toEqual([]);
+  expect(workload.going).toBe(false);
 }, 240_000);

@@ -40,13 +40,17 @@ async function runRounds(minutes: number, seed: number): Promise<number> {
   const ways = new Map<string, number>();
   for (const until = performance.now() + minutes * 60_000; performance.now() < until; rounds += 1) {
     const forMs = Math.min(ROUND_MS, until - performance.now());
-    const result = await onStage((stage) => runMix(stage, seed + rounds, forMs));
+    const nothing = { happened: new Map<string, number>(), ways: new Map<string, number>() };
+    const result = await onStage((stage) => runMix(stage, seed + rounds, forMs)).catch((error: unknown) => ({
+      ...crashed(error),
+      ...nothing,
+    }));
     answers += result.answers;
     broken += result.violations.length;
     count(happened, result.happened);
     count(ways, result.ways);
-    say(`round of seed ${result.seed}: ${result.answers} answers checked, ${result.violations.length} violations`);
-    await tell(`mix-${result.seed}`, result, say);
+    say(`round of seed ${seed + rounds}: ${result.answers} answers checked, ${result.violations.length} violations`);
+    await tell(`mix-${seed + rounds}`, result, say);
   }
   say(`\ninjected: ${[...happened].map(([name, times]) => `${name} ${times}×`).join(', ')}`);
   say(`of the answers: ${[...ways].map(([name, times]) => `${name} ${times}`).join(', ')}`);
@@ -93,7 +97,7 @@ async function runScenario(scenario: Scenario, seed: number, times: number, full
   return { scenario: id, title, times: run, checked: checked.join(', ') || '–', violations, skipped, seconds };
 }
 
-/** What could not be run to its end promises nothing, so it counts. */
+/** What could not be run to its end promises nothing, so it counts; the rounds after it are run all the same. */
 function crashed(error: unknown): {
   answers: number;
   violations: Violation[];

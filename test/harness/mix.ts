@@ -6,7 +6,6 @@ import { Workload } from './workload.js';
 import { type Outcome, World } from './world.js';
 
 export interface MixResult extends Outcome {
-  readonly seed: number;
   /** How often what went wrong. */
   readonly happened: ReadonlyMap<string, number>;
   /** How many answers came which way. */
@@ -16,13 +15,13 @@ export interface MixResult extends Outcome {
 /** One round of everything at once: the workload, and what goes wrong, both drawn from the seed. */
 export async function runMix(stage: Stage, seed: number, forMs: number): Promise<MixResult> {
   const random = new Random(seed);
-  const world = await World.open(stage, 'mix', { replicas: 2 + random.below(2), clocks: true });
+  const world = await World.open(stage, 'mix', { replicas: 2 + random.below(2), clocks: true, watches: true });
   const workload = Workload.start(world, random.fork('workload'));
   const happened = await misfortune(world, random.fork('misfortune'), forMs);
   await world.cluster.heal();
   await workload.stop();
   const outcome = await world.judge();
-  return { ...outcome, seed, happened, ways: waysOf(outcome.history) };
+  return { ...outcome, happened, ways: waysOf(outcome.history) };
 }
 
 function waysOf({ calls }: History): Map<string, number> {

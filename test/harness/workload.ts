@@ -74,6 +74,8 @@ export class Workload {
     const some = { runners: 9, targets: 6, kitRunners: 2, parents: 3 };
     const all = { ...some, resources: RESOURCES, restMs: 40, operators: true, ...options };
     const workload = new Workload(world, random, all);
+    // Also when a scenario breaks off: whoever goes on asking keeps the process from its end.
+    world.stage.add('workload', () => workload.stop());
     const caller = (name: string): Caller => world.caller(name);
     const streamer = (name: string): Caller => world.streamer(name);
     for (let i = 0; i < all.runners; i += 1) {
@@ -97,12 +99,13 @@ export class Workload {
     return workload;
   }
 
-  /** Returns when everybody has come to an end. */
+  /** Returns when everybody has come to an end; idempotent. */
   async stop(): Promise<void> {
     this.going = false;
     await Promise.all(this.working);
-    for (const end of this.ends) end();
-    if (this.failures.length > 0) throw this.failures[0];
+    for (const end of this.ends.splice(0)) end();
+    const [failure] = this.failures.splice(0);
+    if (failure !== undefined) throw failure;
   }
 
   private actor(caller: Caller, work: (caller: Caller, random: Random) => Promise<void>): void {

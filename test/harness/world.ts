@@ -14,6 +14,7 @@ import { pushedTold } from './seen.js';
 import type { Stage } from './stage.js';
 import { Streams } from './streams.js';
 import { Target } from './target.js';
+import { FenceWatch, missedBy } from './watch.js';
 
 /** What a scenario came to. */
 export interface Outcome {
@@ -27,15 +28,22 @@ export interface WorldOptions extends ClusterOptions {
   readonly map?: string;
   /** The target's data is on a server of its own: it keeps what the coordinator's loses. */
   readonly ownTarget?: boolean;
+  /** Every replica's fences are followed, and what was told is held against the log (F21). */
+  readonly watches?: boolean;
 }
+
+/** For a watch to tell what the log has at the end, on a busy machine. */
+const TOLD_WITHIN_MS = 60_000;
 
 /** A cluster, what is recorded of it, and what a scenario expects of it besides the promises. */
 export class World {
   private readonly unmet: Violation[] = [];
   private readonly streams = new Map<Replica, Streams>();
   private readonly delegations: ((replica: Replica) => void)[] = [];
+  private watches: readonly FenceWatch[] = [];
 
   private constructor(
+    readonly stage: Stage,
     readonly cluster: Cluster,
     readonly recorder: Recorder,
     readonly target: Target,
@@ -50,12 +58,13 @@ export class World {
     const server = options.ownTarget === true ? await startPrivatePostgres() : cluster.postgres;
     if (server !== cluster.postgres) stage.add("the target's Postgres", () => server.stop());
     const target = await Target.open(stage, recorder, server.url);
-    const world = new World(cluster, recorder, target, name, endClock);
+    const world = new World(stage, cluster, recorder, target, name, endClock);
     const { map = MAP } = options;
     const admin = world.caller('admin', 60_000);
     // Judging a map is bounded in time, which a busy machine may use up.
     for (let tries = 0; (await admin.putMap(cluster.replica(0), map, 0)) === null; tries += 1)
       if (tries === 3) throw new Error(`the map was not put: ${JSON.stringify(recorder.calls.at(-1)?.fault)}`);
+    if (options.watches === true) world.watches = cluster.replicas.map((replica) => FenceWatch.open(stage, replica));
     return world;
   }
 
@@ -111,7 +120,30 @@ export class World {
     const log = await this.exportLog();
     await this.endClock();
     const history = this.recorder.history(log);
-    return { answers: this.recorder.answers, violations: [...this.unmet, ...check(history)], history };
+    const violations = [...this.unmet, ...check(history), ...(await this.missed(log))];
+    return { answers: this.recorder.answers, violations, history };
+  }
+
+  /** Changes of fences that watches told one by one, not by snapshots. */
+  get told(): number {
+    return this.watches
+      .flatMap(({ spans }) => spans)
+      .filter(({ isSnapshot }) => !isSnapshot)
+      .reduce((sum, { told }) => sum + told.size, 0);
+  }
+
+  /** What watches were not told of the log. */
+  private async missed(log: readonly EventRecord[]): Promise<Violation[]> {
+    const head = log.at(-1)?.revision ?? 0;
+    const missed = this.watches.map(async (watch) => {
+      const { name } = watch.replica;
+      const reached = await watch.until(head, TOLD_WITHIN_MS);
+      await watch.close();
+      const what = `the watch at ${name} has come to revision ${reached} only, the log to ${head}`;
+      const behind = reached < head ? [{ promise: 'F21', what, calls: [], revisions: [], about: [] }] : [];
+      return [...behind, ...missedBy(name, watch.spans, log)];
+    });
+    return (await Promise.all(missed)).flat();
   }
 
   /** The whole log; asked for again while a busy replica cannot. */
@@ -155,8 +187,8 @@ export class World {
 }
 
 /**
- * What the workload works on: leased and optimistic actions, targets that do not ask but verify or follow, tracked writes, and two kinds that
- * the second version ties. Lives are short, so that expiries happen.
+ * What the workload works on: leased and optimistic actions, targets that do not ask but verify or follow, tracked writes, two kinds that
+ * the second version ties, and one that the workload leaves to scenarios. Lives are short, so that expiries happen.
  */
 export const MAP = `
 version: 1
@@ -174,6 +206,7 @@ kinds:
   - { pattern: "seen/{name}", extends: short, validation: view, max_view_age: 1s, ttl: 6s }
   - { pattern: "token/{tenant}", extends: short }
   - { pattern: "config/{tenant}", extends: short }
+  - { pattern: "kept/{name}", extends: short, max_hold: 30m }
   - pattern: "job/{name}"
     ttl: 3s
     max_ttl: 10s

@@ -1,9 +1,11 @@
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { SECOND } from '../../src/domain/time.js';
 import { CHECKERS, check } from '../harness/checkers/index.js';
 import type { Call, CallKind, CallShapes, History, SeenLease } from '../harness/history.js';
 import { shrink } from '../harness/shrink.js';
+import { missedBy } from '../harness/watch.js';
 import { leased, optimistic, START } from '../support/domain.js';
 import { HonestHistory } from '../support/honest-history.js';
 
@@ -660,5 +662,35 @@ describe('all checkers', () => {
     // The third is any that shows the lease.
     expect(small.calls).toHaveLength(3);
     expect(small.calls.map(({ id }) => id)).toEqual(expect.arrayContaining([release.id, late.id]));
+  });
+});
+
+describe('a watch of fences (F21)', () => {
+  const world = two();
+  const { leaseId } = world.hold('a', leased('doc/x'));
+  world.renew(leaseId);
+  world.release(leaseId);
+  const { log } = world.history;
+  const digest = createHash('sha256').update(leaseId).digest('hex');
+  const names = ['fence', 'renewed', 'ended'].map((kind) => `${kind} ${digest}`);
+  const span = { after: 0, upTo: log.length, isSnapshot: false, told: new Set(names) };
+
+  it('that was told every grant, renewal and end has missed nothing', () => {
+    expect(missedBy('a', [span], log)).toEqual([]);
+  });
+
+  it.each(names)('that was not told %s has missed it', (name) => {
+    const told = new Set(names.filter((other) => other !== name));
+    expect(missedBy('a', [{ ...span, told }], log)).toMatchObject([{ promise: 'F21', about: [leaseId] }]);
+  });
+
+  it('that was told it in another place has missed it there', () => {
+    const early = { ...span, upTo: 3 };
+    const late = { ...span, after: 3, told: new Set<string>() };
+    expect(missedBy('a', [early, late], log)).not.toEqual([]);
+  });
+
+  it('that was given a snapshot has missed nothing before it', () => {
+    expect(missedBy('a', [{ ...span, isSnapshot: true, told: new Set() }], log)).toEqual([]);
   });
 });

@@ -3,7 +3,7 @@ import type { Caller } from '../calls.js';
 import type { Random } from '../random.js';
 import { Workload } from '../workload.js';
 import { World } from '../world.js';
-import { hold, newRun, setEntry, writeOf } from './common.js';
+import { checkOf, hold, newRun, setEntry, writeOf } from './common.js';
 import { nothingMissing, type Scenario } from './scenario.js';
 
 /** Overlapping sets in shuffled order, clients that vanish in the middle: no deadlock, no residue. */
@@ -117,22 +117,49 @@ export const f22: Scenario = {
     const idle = await latency(Math.min(2_000, Math.max(500, endsAt - performance.now() - 500)));
     await pause(Math.max(0, endsAt - performance.now()));
     const crowded = latency(3_000);
-    for (const { lease } of random.shuffled(samples)) {
-      for (const replica of [a, b]) await caller.check(replica, lease, [writeOf(lease)]);
-      await caller.renew(random.pick([a, b]), lease);
+    samples.sort((x, y) => (x.lease.expiresAt ?? 0) - (y.lease.expiresAt ?? 0));
+    for (const { lease } of samples) {
+      // Its end is the database's to say, whose sweeper is still at the others.
+      await untilDatabase(world, lease.expiresAt ?? 0);
+      for (const replica of [a, b]) {
+        const reason = await surely(world, () => checkOf(caller, replica, lease));
+        world.expect(reason === 'expired', `${lease.leaseId} is ${reason} at ${replica.name} after its end`);
+      }
+      const renewed = await surely(world, () => caller.renew(random.pick([a, b]), lease));
+      world.expect(renewed?.outcome === 'refusal', `${lease.leaseId} was renewed as ${renewed?.outcome} after its end`);
     }
     const p99 = await crowded;
     await a.kill();
     const startedAt = performance.now();
     await a.up();
     const readyMs = performance.now() - startedAt;
-    for (const { lease } of samples) await caller.check(a, lease, [writeOf(lease)]);
+    for (const { lease } of samples) {
+      const reason = await surely(world, () => checkOf(caller, a, lease));
+      world.expect(reason === 'expired', `${lease.leaseId} is ${reason} after its end and a restart`);
+    }
     const notes = [
       `${leases} leases; a check's p99 ${idle.toFixed(1)} ms before, ${p99.toFixed(1)} ms while they ended; ready ${readyMs.toFixed(0)} ms after the kill`,
     ];
     return { ...(await world.judge()), notes };
   },
 };
+
+/** An answer: asked for again while there is none, as that says nothing. */
+function surely<T>(world: World, ask: () => Promise<T | null>): Promise<T | null> {
+  return world.until(ask, (told) => told !== null);
+}
+
+/** Returns once the database's clock shows that time. */
+async function untilDatabase(world: World, micros: number): Promise<void> {
+  for (let leftMs = 1; leftMs > 0; ) {
+    const [row] = await world.sql<{ left: string }>(
+      'SELECT ($1::bigint - (extract(epoch FROM clock_timestamp()) * 1000000)::bigint)::text AS left',
+      [micros],
+    );
+    leftMs = Number(row?.left) / 1_000;
+    await pause(Math.max(0, leftMs));
+  }
+}
 
 const LONG_MAP = `
 version: 1

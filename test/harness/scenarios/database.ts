@@ -29,7 +29,12 @@ export const f9: Scenario = {
     const world = await World.open(stage, 'F9', {
       // Behind a pooler in transaction mode nobody hears a notification.
       before: (url) => startPgbouncer(stage, url),
-      env: { WRIT_REDIS_URL: `redis://${proxy.endpoint}`, WRIT_DATABASE_PREPARED: 'off' },
+      env: {
+        WRIT_REDIS_URL: `redis://${proxy.endpoint}`,
+        WRIT_DATABASE_PREPARED: 'off',
+        // A checkpoint reads the log too, and would hide that nobody polls.
+        WRIT_CHECKPOINT_EVERY: '1h',
+      },
     });
     const [a, b] = [world.cluster.replica(0), world.cluster.replica(1)];
     const caller = world.caller('runner', 15_000);
@@ -45,13 +50,16 @@ export const f9: Scenario = {
       await pause(random.between(300, 800));
       await caller.release(a, held.runId, held.lease);
       const releasedAt = performance.now();
-      const { lease } = await waiting;
+      const { lease, runId } = await waiting;
       waits.push(performance.now() - releasedAt);
       const reason = await checkOf(caller, a, lease);
       world.expect(reason === 'ok', `the one who waited is ${reason} at the other replica`);
+      // What ends by time is written down by whoever sees it, and would bring the other up to date in the next round.
+      await caller.release(b, runId, lease);
     }
     const most = Math.max(...waits);
-    world.expect(most < 5_000, `somebody waited ${Math.round(most)} ms after the release`);
+    // Without a poll they would be found every 5 s, when places in the queue are kept.
+    world.expect(most < 3_000, `somebody waited ${Math.round(most)} ms after the release`);
     return { ...(await world.judge()), notes: [`granted ${Math.round(most)} ms after the release at most`] };
   },
 };

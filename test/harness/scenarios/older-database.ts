@@ -1,9 +1,12 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { toCheckpoint } from '../../../src/cli/event-form.js';
+import { WritError } from '../../../src/clients/common/errors.js';
+import type { Checkpoint } from '../../../src/services/api.js';
 import { formatEvent, formatHeader } from '../../../src/services/log-export.js';
-import { verifyLog } from '../../../src/services/verify-log.js';
+import { type LogVerdict, verifyLog } from '../../../src/services/verify-log.js';
 import type { EventRecord } from '../../../src/storage/store.js';
 import { becomeStandby, copyServer, restoreCopy, sql } from '../../support/older-database.js';
+import type { Replica } from '../cluster.js';
 import type { Random } from '../random.js';
 import { Workload } from '../workload.js';
 import { World } from '../world.js';
@@ -83,6 +86,7 @@ async function olderDatabase(stage: Parameters<typeof World.open>[0], random: Ra
     async () => recorder.answers,
     (now) => now > answers + 100,
   );
+  const lost = await signedEnd(world);
   const from = recorder.now();
   await WAYS[way]?.(world, copy);
   recorder.losses.push({ from, until: recorder.now() });
@@ -93,6 +97,13 @@ async function olderDatabase(stage: Parameters<typeof World.open>[0], random: Ra
     (now) => now > after + 200,
   );
   await workload.stop();
+  for (const replica of cluster.replicas) await expectFork(world, replica, lost);
+  const signed = await signedEnd(world);
+  const flaw = (await verdictOf((await world.exportLog()).slice(0, signed.revision), signed, lost)).problem?.fault;
+  world.expect(
+    flaw === 'rewritten' || flaw === 'cut_off',
+    `that the log is not the one of a checkpoint kept before was found as ${flaw}`,
+  );
   const outcome = await world.judge();
   const losses = outcome.history.log.filter(
     ({ kind, body }) => kind === 'database_identified' && body.includes('"lostHistory":true'),
@@ -102,6 +113,29 @@ async function olderDatabase(stage: Parameters<typeof World.open>[0], random: Ra
       ? [{ promise: 'F13', what: `that ${way} was not noticed`, calls: [], revisions: [], about: [] }]
       : [];
   return { ...outcome, violations: [...outcome.violations, ...noticed] };
+}
+
+/** Whoever goes on from a place that was lost is told so, and is not led on by what stands there now. */
+async function expectFork(world: World, replica: Replica, { revision, hash }: Checkpoint): Promise<void> {
+  const resumeFrom = { revision: BigInt(revision), hash };
+  const watch = await replica.client('target').fence.watchFences({ signal: AbortSignal.timeout(15_000) });
+  watch.send({ said: { $case: 'open', value: { namespace: '', resumeFrom, viewKindsOnly: false } } });
+  const told = async () => {
+    for await (const { updates } of watch.received) if (updates.length > 0) return 'as if nothing had happened';
+    return 'with nothing';
+  };
+  const answer = await told().catch((error: unknown) => (error instanceof WritError ? error.reason : String(error)));
+  watch.cancel();
+  world.expect(
+    answer === 'HISTORY_FORKED',
+    `a watch from revision ${revision}, which was lost, was answered ${answer} at ${replica.name}`,
+  );
+}
+
+async function signedEnd(world: World): Promise<Checkpoint> {
+  const { checkpoint } = await world.cluster.replica(0).client('auditor').audit.getCheckpoint({});
+  if (checkpoint === undefined) throw new Error('there is no checkpoint');
+  return toCheckpoint(checkpoint);
 }
 
 /** How an export is tampered with, what is found of it, and where. */
@@ -132,25 +166,15 @@ export const f23: Scenario = {
   async run({ stage, random, full }) {
     const world = await World.open(stage, 'F23');
     const workload = Workload.start(world, random.fork('workload'));
-    const auditor = world.cluster.replica(0).client('auditor');
     for (let round = 0; round < (full ? 30 : 5); round += 1) {
       await pause(1_000);
-      const { checkpoint } = await auditor.audit.getCheckpoint({});
-      if (checkpoint === undefined) throw new Error('there is no checkpoint');
-      const signed = toCheckpoint(checkpoint);
+      const signed = await signedEnd(world);
       const log = (await world.exportLog()).slice(0, signed.revision);
-      const verdictOf = (records: readonly EventRecord[]) => {
-        const lines = [
-          formatHeader({ namespace: signed.namespace, afterRevision: 0, afterHash: null, checkpoint: signed }),
-          ...records.map(formatEvent),
-        ];
-        return verifyLog(chunks(Buffer.from(`${lines.join('\n')}\n`)), { publicKey: signed.publicKeyPem });
-      };
-      const honest = await verdictOf(log);
+      const honest = await verdictOf(log, signed);
       world.expect(honest.ok, `an honest export alarms: ${honest.problem?.message}`);
       for (const [name, [fault, tamper]] of Object.entries(TAMPERINGS)) {
         const at = 1 + random.below(log.length - 2);
-        const { ok, problem } = await verdictOf(tamper(log, at));
+        const { ok, problem } = await verdictOf(tamper(log, at), signed);
         const named = Math.abs((problem?.revision ?? 0) - (at + 1)) <= 1;
         world.expect(
           !ok && fault.test(problem?.fault ?? '') && named,
@@ -162,6 +186,14 @@ export const f23: Scenario = {
     return world.judge();
   },
 };
+
+/** What an export of these events that ends with this checkpoint is verified as, also against one kept before. */
+function verdictOf(records: readonly EventRecord[], signed: Checkpoint, kept?: Checkpoint): Promise<LogVerdict> {
+  const header = { namespace: signed.namespace, afterRevision: 0, afterHash: null, checkpoint: signed };
+  const lines = [formatHeader(header), ...records.map(formatEvent)];
+  const trusted = { publicKey: signed.publicKeyPem, ...(kept === undefined ? {} : { kept }) };
+  return verifyLog(chunks(Buffer.from(`${lines.join('\n')}\n`)), trusted);
+}
 
 async function* chunks(bytes: Buffer): AsyncGenerator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);

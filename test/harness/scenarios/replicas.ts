@@ -1,13 +1,16 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Duplex } from '../../../src/clients/common/channel.js';
 import { connectWrit } from '../../../src/clients/common/connect.js';
 import { createFenceView, type FenceView } from '../../../src/clients/target/fence-view.js';
+import { RenewLeasesRequest } from '../../../src/gen/writ/v1/lease_service.js';
+import { LeaseState } from '../../../src/gen/writ/v1/types.js';
 import { faketimeMissing } from '../../support/faketime.js';
 import { acknowledged } from '../checkers/evidence.js';
 import type { Replica } from '../cluster.js';
 import type { Stage } from '../stage.js';
 import { Workload } from '../workload.js';
-import { MAP, World } from '../world.js';
-import { checkOf, hold, ofTheKit, setEntry, writeOf } from './common.js';
+import { type Outcome, World } from '../world.js';
+import { checkOf, hold, newRun, ofTheKit, setEntry, writeOf } from './common.js';
 import { nothingMissing, type Scenario } from './scenario.js';
 
 /** One replica stands still past a lease's end, another grants the resource, the first wakes up with what it was asked. */
@@ -113,7 +116,7 @@ export const f21: Scenario = {
   title: 'one transaction is delayed while later ones commit',
   missing: nothingMissing,
   async run({ stage, random, full }) {
-    const world = await World.open(stage, 'F21');
+    const world = await World.open(stage, 'F21', { watches: true });
     const [a] = world.cluster.replicas;
     const views = world.cluster.replicas.map((replica) => viewOf(stage, world, replica));
     const resources = ['item/0', 'item/1', 'item/tree', 'item/tree/left'];
@@ -158,7 +161,8 @@ export const f21: Scenario = {
         world.expect(seen === expected, `a watch tells of ${resource} as ${seen}, and it is ${expected}`);
       }
     }
-    return world.judge();
+    const outcome = await world.judge();
+    return { ...outcome, notes: [`watches told ${world.told} changes, each held against the log`] };
   },
 };
 
@@ -173,10 +177,73 @@ function viewOf(stage: Stage, { cluster }: World, replica: Replica): FenceView {
   return view;
 }
 
-/** With a kind that the workload does not take. */
-const KEPT_MAP = `${MAP}
-  - { pattern: "kept/{name}", extends: short, max_hold: 30m }
-`;
+/**
+ * What is under way at a replica as it shuts down: a call that waits for a lease, and streams, each of which the replica
+ * surely knows. Returns how to learn what each was told at its end; empty: what it should be.
+ */
+async function underWay(world: World, replica: Replica, other: Replica, round: number) {
+  const caller = world.caller('under-way', 30_000);
+  const entries = [setEntry(`kept/under-way-${round}`)];
+  await hold(caller, other, entries, { ttlMs: 10_000 });
+  const runId = await newRun(caller, other);
+  const waiting = caller.acquire(replica, { runId, key: `under-way-${round}`, entries }, { waitMs: 25_000 });
+  const { lease } = other.client('operator');
+  await world.until(
+    // A busy replica may say that it cannot tell just now.
+    async () => (await lease.listLeases({ runId }).catch(() => null))?.leases ?? [],
+    (leases) => leases.some(({ state }) => state === LeaseState.LEASE_STATE_WAITING),
+  );
+  const ofWatch = await farewellOf(async () => {
+    const watch = await replica.client('target').fence.watchFences();
+    watch.send({ said: { $case: 'open', value: { namespace: '', resumeFrom: undefined, viewKindsOnly: true } } });
+    return watch;
+  });
+  const ofSession = await farewellOf(async () => {
+    const session = await replica.client('runner').lease.session();
+    const value = RenewLeasesRequest.fromPartial({ runId, renewals: [{ leaseId: 'ab'.repeat(16) }] });
+    session.send({ calls: [{ number: 1, requestId: '', call: { $case: 'renewLeases', value } }] });
+    return session;
+  });
+  return async () => {
+    const told = await waiting;
+    const fault = world.recorder.calls.findLast(({ by, kind }) => by === 'under-way' && kind === 'acquire')?.fault;
+    const answered = told !== null || fault?.reason === 'SHUTTING_DOWN';
+    return {
+      'a call that waits': answered ? '' : `${fault?.code} ${fault?.reason}`,
+      'a watch': await ofWatch(),
+      'a session': await ofSession(),
+    };
+  };
+}
+
+type Stream = Pick<Duplex<never, { readonly goingAway: boolean }>, 'received' | 'cancel'>;
+
+/** Resolves once something has come on the stream; then: empty if it was told to move on before it ended. */
+async function farewellOf(open: () => Promise<Stream>): Promise<() => Promise<string>> {
+  for (let tries = 0; ; tries += 1) {
+    const stream = await open();
+    const messages = stream.received[Symbol.asyncIterator]();
+    try {
+      const first = await messages.next();
+      const end = untilGoingAway(first, messages)
+        .catch(String)
+        .finally(() => stream.cancel());
+      return () => end;
+    } catch (error) {
+      // A busy replica may say that it cannot just now.
+      if (tries === 20) throw error;
+      await pause(200);
+    }
+  }
+}
+
+async function untilGoingAway<M extends { readonly goingAway: boolean }>(
+  first: IteratorResult<M>,
+  messages: AsyncIterator<M>,
+): Promise<string> {
+  for (let next = first; next.done !== true; next = await messages.next()) if (next.value.goingAway) return '';
+  return 'no word';
+}
 
 /** Replicas are shut down under load, again and again: each drains and ends by its deadline, and callers go elsewhere. */
 export const f26: Scenario = {
@@ -185,7 +252,7 @@ export const f26: Scenario = {
   missing: nothingMissing,
   async run({ stage, random, full }) {
     const deadlineMs = 5_000;
-    const world = await World.open(stage, 'F26', { env: { WRIT_SHUTDOWN_DEADLINE: `${deadlineMs}ms` }, map: KEPT_MAP });
+    const world = await World.open(stage, 'F26', { env: { WRIT_SHUTDOWN_DEADLINE: `${deadlineMs}ms` } });
     const [a, b] = [world.cluster.replica(0), world.cluster.replica(1)];
     const { lease, events } = await ofTheKit(stage, world, [a, b], 'kept/by-the-kit', 8_000);
     const workload = Workload.start(world, random.fork('workload'));
@@ -195,6 +262,8 @@ export const f26: Scenario = {
       await pause(random.between(500, 2_000));
       const [replica] = random.shuffled(world.cluster.replicas);
       if (replica === undefined) throw new Error('there is no replica');
+      const others = world.cluster.replicas.filter((one) => one !== replica);
+      const farewells = await underWay(world, replica, random.pick(others), round);
       const startedAt = performance.now();
       const code = await replica.stop();
       const tookMs = performance.now() - startedAt;
@@ -204,7 +273,8 @@ export const f26: Scenario = {
         tookMs < deadlineMs + 2_000,
         `replica ${replica.name} took ${Math.round(tookMs)} ms to end, the deadline is ${deadlineMs} ms`,
       );
-      const others = world.cluster.replicas.filter((one) => one !== replica);
+      for (const [what, farewell] of Object.entries(await farewells()))
+        world.expect(farewell === '', `${what} at ${replica.name}, which was shut down, ended with ${farewell}`);
       const caller = world.caller('elsewhere');
       const lease = await hold(caller, random.pick(others), [setEntry(`item/elsewhere-${round}`)]).catch(
         (error) => error,
@@ -213,12 +283,31 @@ export const f26: Scenario = {
       await replica.up();
     }
     await workload.stop();
-    world.expect(!events.includes('lost'), 'a lease of the runner kit was lost, though one replica always served');
+    const isLost = events.includes('lost');
     await lease.release();
     const outcome = await world.judge();
+    const lost = {
+      promise: 'F26',
+      what: `a lease of the runner kit was lost, though one replica always served: ${endOf(outcome, lease.id)}`,
+      ...{ calls: [], revisions: [], about: [lease.id] },
+    };
     const changes = acknowledged(outcome.history);
     const kept = changes.filter(({ revision }) => revision !== null).length;
     const note = `${rounds} shutdowns, the slowest ${Math.round(slowestMs)} ms; of ${changes.length} acknowledged changes ${kept} are in the log`;
-    return { ...outcome, notes: [note] };
+    return { ...outcome, violations: [...outcome.violations, ...(isLost ? [lost] : [])], notes: [note] };
   },
 };
+
+/** How a lease ended, and how slow the machine was: what it was lost by. */
+function endOf({ history }: Outcome, leaseId: string): string {
+  const own = history.log.filter((record) => record.body.includes(leaseId));
+  const renewals = own.filter(({ kind }) => kind === 'leases_renewed');
+  const end = own.find(({ kind }) => kind === 'lease_ended');
+  const reason = /"endReason":"(\w+)"/.exec(end?.body ?? '')?.[1];
+  const sinceMs = Math.round(((end?.time ?? 0) - (renewals.at(-1)?.time ?? 0)) / 1_000);
+  const took = history.calls
+    .flatMap(({ sent, answered }) => (answered === null ? [] : [(answered - sent) / 1_000]))
+    .sort((a, b) => a - b);
+  const [median, slow] = [0.5, 0.95].map((share) => Math.round(took[Math.floor(took.length * share)] ?? 0));
+  return `${reason} ${sinceMs} ms after its last of ${renewals.length} renewals; calls took ${median} ms in the median, ${slow} at the 95th percentile`;
+}
