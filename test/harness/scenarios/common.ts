@@ -30,7 +30,7 @@ export interface Held {
   readonly credentials: readonly Presentable[];
 }
 
-/** A lease, for a run of its own unless one is given. */
+/** A lease, for a run of its own unless one is given; asked for again by its key while nobody answers. */
 export async function hold(
   caller: Caller,
   replica: Replica,
@@ -44,10 +44,11 @@ export async function hold(
 ): Promise<Held> {
   const runId = more.runId ?? (await newRun(caller, replica));
   const key = randomUUID();
-  for (;;) {
+  for (const until = performance.now() + 15_000; ; ) {
     const told = await caller.acquire(replica, { runId, key, entries }, more);
     if (told?.outcome === 'lease') return { runId, key, lease: told.lease, credentials: told.tokens };
-    if (told?.outcome !== 'waiting') throw new Error(`not granted: ${JSON.stringify(told)}`);
+    if (told === null && performance.now() < until) await pause(50);
+    else if (told?.outcome !== 'waiting') throw new Error(`not granted: ${JSON.stringify(told)}`);
   }
 }
 
