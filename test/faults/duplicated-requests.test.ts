@@ -5,8 +5,10 @@ import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
 import { answerOnce, type IdempotencyStore, jsonAnswer } from '../../src/clients/target/idempotency.js';
 import { postgresIdempotency } from '../../src/clients/target/idempotency-postgres.js';
 import { redisIdempotency } from '../../src/clients/target/idempotency-redis.js';
+import type { Random } from '../harness/random.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { redisMissing, startRedis, type TestRedis } from '../support/redis-server.js';
+import { seeded } from '../support/seeded.js';
 
 // Every request is sent several times at once and again after every failure; handlers fail before and after their effect,
 // and lose their connections. There is never more than one effect, and where it can be known, exactly one (W2, T6).
@@ -35,17 +37,6 @@ beforeEach(() => pool.query('TRUNCATE effect'));
 
 type Client = Pick<pg.ClientBase, 'query'>;
 
-/** A small generator with a seed, so that a failure can be repeated (mulberry32). */
-function random(seed: number): (below: number) => number {
-  let state = seed;
-  return (below) => {
-    state = (state + 0x6d2b79f5) | 0;
-    let t = Math.imul(state ^ (state >>> 15), 1 | state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return ((t ^ (t >>> 14)) >>> 0) % below;
-  };
-}
-
 /** The effect of one request, with what can go wrong before, during and after it. */
 async function misfortune(client: Client, key: string, luck: number) {
   const act = async () => {
@@ -69,18 +60,18 @@ async function send(
   store: IdempotencyStore<unknown>,
   through: (given: unknown) => Client,
   key: string,
-  next: (below: number) => number,
+  random: Random,
 ) {
   const request = { principal: 'run-a', route: 'POST /effects', method: 'POST', path: '/effects', body: { key } };
   for (;;) {
-    const luck = next(8);
+    const luck = random.below(8);
     const answer = await answerOnce(store, { ...request, idempotencyKey: key }, (given) =>
       misfortune(through(given), key, luck),
     ).catch(() => null);
     const body =
       answer === null ? {} : (JSON.parse(Buffer.from(answer.body).toString()) as { code?: string; id?: string });
     if (body.code === 'done' || body.code === 'outcome_unknown') return body;
-    await pause(next(20));
+    await pause(random.below(20));
   }
 }
 
@@ -94,16 +85,15 @@ it.for([
   if (kind === 'Redis' && redisMissing !== '') skip(redisMissing);
   const store = await storeOf(kind);
   const through = (given: unknown) => (kind === 'Redis' ? pool : given) as Client;
-  const seed = Number(process.env.WRIT_SEED ?? Math.floor(Math.random() * 1e9));
-  const next = random(seed);
+  const random = seeded();
   const keys = Array.from({ length: KEYS }, (_, n) => `key-${n}`);
   const sent = keys.flatMap((key) =>
-    Array.from({ length: SENDERS }, async () => ({ key, ...(await send(store, through, key, next)) })),
+    Array.from({ length: SENDERS }, async () => ({ key, ...(await send(store, through, key, random)) })),
   );
   const answers = await Promise.all(sent);
   const { rows } = await pool.query<{ key: string; id: string }>('SELECT key, id FROM effect');
   for (const key of keys) {
-    const what = `seed ${seed}, ${key}`;
+    const what = `seed ${random.seed}, ${key}`;
     const ids = rows.filter((row) => row.key === key).map(({ id }) => id);
     const told = answers.filter((answer) => answer.key === key);
     const done = [...new Set(told.filter(({ code }) => code === 'done').map(({ id }) => id))];

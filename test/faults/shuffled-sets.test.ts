@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { SECOND } from '../../src/domain/time.js';
+import type { Random } from '../harness/random.js';
 import {
   acquireInput,
   as,
@@ -11,6 +12,7 @@ import {
   write,
 } from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { seeded } from '../support/seeded.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
 let database: TestDatabase;
@@ -27,16 +29,14 @@ afterAll(async () => {
   await database?.drop();
 });
 
-const pick = <T>(from: readonly T[]): T => from[Math.floor(Math.random() * from.length)] as T;
-
 /** One client: takes overlapping sets in a random order, holds several at once, and sometimes just goes away. */
-async function client(rounds: number): Promise<{ runId: string; kinds: string[] }> {
-  const runId = await createRun(pick(replicas).api);
+async function client(random: Random, rounds: number): Promise<{ runId: string; kinds: string[] }> {
+  const runId = await createRun(random.pick(replicas).api);
   const kinds: string[] = [];
   for (let round = 0; round < rounds; round += 1) {
-    const { api } = pick(replicas);
+    const { api } = random.pick(replicas);
     const gone = new AbortController();
-    const resources = [...new Set([pick(ITEMS), pick(ITEMS), pick(ITEMS)])];
+    const resources = [...new Set([random.pick(ITEMS), random.pick(ITEMS), random.pick(ITEMS)])];
     const input = acquireInput(
       runId,
       resources.map((resource) => write(resource, 'set')),
@@ -44,11 +44,13 @@ async function client(rounds: number): Promise<{ runId: string; kinds: string[] 
     );
     // A third of the calls is given up on, at once or after a moment.
     const calling = api.acquireWriteSet(as('runner', { signal: gone.signal }), input);
-    if (Math.random() < 0.3) setImmediate(() => gone.abort());
+    if (random.chance(0.3)) setImmediate(() => gone.abort());
     const { value } = await calling;
     kinds.push(value.kind === 'refusal' ? value.refusal.kind : value.kind);
-    if (value.kind === 'lease' && Math.random() < 0.6) {
-      await pick(replicas).api.releaseLease(as('runner'), { runId, leaseId: value.lease.leaseId, acquireKey: null });
+    if (value.kind === 'lease' && random.chance(0.6)) {
+      await random
+        .pick(replicas)
+        .api.releaseLease(as('runner'), { runId, leaseId: value.lease.leaseId, acquireKey: null });
     }
   }
   return { runId, kinds };
@@ -57,12 +59,14 @@ async function client(rounds: number): Promise<{ runId: string; kinds: string[] 
 const ITEMS = Array.from({ length: 8 }, (_, i) => `item/${i}`);
 
 test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock, no residue', async () => {
-  const done = await Promise.all(Array.from({ length: 24 }, () => client(5)));
+  const random = seeded();
+  const done = await Promise.all(Array.from({ length: 24 }, (_, n) => client(random.fork(`${n}`), 5)));
   const kinds = new Set(done.flatMap(({ kinds }) => kinds));
   expect(
     [...kinds].filter(
       (kind) => !['lease', 'waiting', 'deadlock', 'wait_timeout', 'already_held', 'ended'].includes(kind),
     ),
+    `seed ${random.seed}`,
   ).toEqual([]);
   expect(kinds).toContain('lease');
   const { api } = replicas[0] as TestReplica;

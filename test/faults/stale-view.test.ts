@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
+import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { connectWrit, type WritClient } from '../../src/clients/common/connect.js';
@@ -9,6 +10,7 @@ import { timestampMicros } from '../../src/clients/common/time.js';
 import { createFenceView, type FenceQuestion, type FenceView } from '../../src/clients/target/index.js';
 import { eventually } from '../support/coordinator.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { seeded } from '../support/seeded.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { newRun, setEntry } from '../support/workload.js';
 
@@ -168,14 +170,15 @@ test(
           const at = Date.now() * 1_000;
           if (view.check(asked(all[next] as Held)).allowed) lastAllowed[next] = at;
         }
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await pause(5);
       }
     })();
+    const random = seeded();
     const stuttering = (async () => {
       for (let held = false; !over; held = !held) {
         if (held) proxy.hold('down');
         else proxy.letGo();
-        await new Promise((resolve) => setTimeout(resolve, 50 + Math.random() * 400));
+        await pause(random.between(50, 450));
       }
       proxy.letGo();
     })();
@@ -187,7 +190,7 @@ test(
     over = true;
     await Promise.all([deciding, stuttering]);
     const late = effective.filter((at, index) => (lastAllowed[index] as number) > at);
-    expect(late).toEqual([]);
+    expect(late, `seed ${random.seed}`).toEqual([]);
     expect(lastAllowed.some((at) => at > 0)).toBe(true);
   },
   60_000 + ENDS * 60,

@@ -54,6 +54,7 @@ export async function acquireAndRelease(
   runId: string,
   prefix: string,
   signal: AbortSignal,
+  answered: () => void,
 ): Promise<Acknowledged[]> {
   const told: Acknowledged[] = [];
   for (let i = 0; !signal.aborted; i += 1) {
@@ -78,6 +79,7 @@ export async function acquireAndRelease(
         doubtful: false,
       };
       told.push(one);
+      answered();
       if (i % 3 === 0) one.addedToken = await addedToken(client, runId, leaseId, `${resource}/added`);
       if (i % 2 === 0) continue;
       one.doubtful = true;
