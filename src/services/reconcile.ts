@@ -80,6 +80,7 @@ interface Span {
 
 interface Held {
   readonly leaseId: string;
+  readonly runId: string;
   readonly spans: Span[];
   readonly revision: number;
   endReason: string;
@@ -100,6 +101,21 @@ interface Report extends Logged {
 const keyOf = (requestId: string, resource: string, action: string): string =>
   JSON.stringify([requestId, resource, action]);
 
+const entryKey = (runId: string, resource: string): string => JSON.stringify([runId, resource]);
+
+function addTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
+  const known = lists.get(key);
+  if (known === undefined) lists.set(key, [item]);
+  else known.push(item);
+}
+
+/** A resource and all above it, up to its first segment. */
+function* withAncestors(resource: string): Iterable<string> {
+  yield resource;
+  for (let end = resource.lastIndexOf('/'); end > 0; end = resource.lastIndexOf('/', end - 1))
+    yield resource.slice(0, end);
+}
+
 /** Denials are counted together, and only the first are named. */
 const UNNAMED = '';
 
@@ -107,7 +123,8 @@ const UNNAMED = '';
 export class Reconciliation {
   private readonly named = new Set<string>();
   private readonly leases = new Map<string, Held>();
-  private readonly byRun = new Map<string, Held[]>();
+  /** By run and resource of an entry, in the order of their grants: a record is judged by few, however long the log is. */
+  private readonly byEntry = new Map<string, Held[]>();
   private readonly admissions = new Map<string, Logged>();
   private readonly reports = new Map<string, Report[]>();
   private readonly overrides = new Map<string, Logged & { readonly who: string; readonly why: string }>();
@@ -123,11 +140,7 @@ export class Reconciliation {
     /** By how much the clocks of target and coordinator may differ, with the time from a check to its record. */
     private readonly tolerance: Micros,
   ) {
-    for (const { resource } of records) {
-      this.named.add(resource);
-      for (let end = resource.lastIndexOf('/'); end > 0; end = resource.lastIndexOf('/', end - 1))
-        this.named.add(resource.slice(0, end));
-    }
+    for (const { resource } of records) for (const path of withAncestors(resource)) this.named.add(path);
   }
 
   note(event: DomainEvent, revision: number): void {
@@ -164,7 +177,7 @@ export class Reconciliation {
     if (body.kind === 'writes_reported' && body.target === this.target)
       for (const { resource, action, result, newVersion } of body.writes) {
         const key = keyOf(body.requestId, resource, action);
-        this.reports.set(key, [...(this.reports.get(key) ?? []), { ...logged, result, newVersion }]);
+        addTo(this.reports, key, { ...logged, result, newVersion });
       }
     if (body.kind === 'override_reported' && body.use !== null)
       for (const { resource, action } of body.use.writes)
@@ -184,10 +197,17 @@ export class Reconciliation {
     expiresAt: Micros | null,
     revision: number,
   ): void {
-    const held: Held = { leaseId, revision, endReason: 'expired', spans: [] };
-    held.spans.push({ from, until: expiresAt ?? from, entries: this.relevant(entries) });
+    const held: Held = { leaseId, runId, revision, endReason: 'expired', spans: [] };
     this.leases.set(leaseId, held);
-    this.byRun.set(runId, [...(this.byRun.get(runId) ?? []), held]);
+    this.addSpan(held, { from, until: expiresAt ?? from, entries: this.relevant(entries) });
+  }
+
+  private addSpan(held: Held, span: Span): void {
+    held.spans.push(span);
+    for (const resource of new Set(span.entries.map((entry) => entry.resource))) {
+      const key = entryKey(held.runId, resource);
+      if (this.byEntry.get(key)?.at(-1) !== held) addTo(this.byEntry, key, held);
+    }
   }
 
   private extend(leaseId: string, until: Micros): void {
@@ -196,12 +216,12 @@ export class Reconciliation {
   }
 
   private change(leaseId: string, entries: readonly LeaseEntry[], at: Micros): void {
-    const spans = this.leases.get(leaseId)?.spans;
-    const last = spans?.at(-1);
-    if (spans === undefined || last === undefined) return;
+    const held = this.leases.get(leaseId);
+    const last = held?.spans.at(-1);
+    if (held === undefined || last === undefined) return;
     const { until } = last;
     last.until = Math.min(until, at);
-    spans.push({ from: at, until, entries: this.relevant(entries) });
+    this.addSpan(held, { from: at, until, entries: this.relevant(entries) });
   }
 
   private end(leaseId: string, at: Micros, reason: string): void {
@@ -237,7 +257,7 @@ export class Reconciliation {
   /** Null: the log says why it was let in. */
   private authorityOf(record: TargetRecord): Finding | 'unknown' | null {
     const { runId, resource, action, at, requestId } = record;
-    const covering = (this.byRun.get(runId) ?? []).flatMap((held) =>
+    const covering = this.heldOn(runId, resource).flatMap((held) =>
       held.spans.filter((span) => allows(span, resource, action)).map((span) => ({ held, span })),
     );
     const { tolerance } = this;
@@ -270,6 +290,14 @@ export class Reconciliation {
     if (this.firstRevision > 1) return 'unknown';
     const who = runId === '' ? 'It names no run' : 'No lease of its run ever covered it';
     return of('no_lease', record, null, `${who}, and no override is reported: the target wrote without authority.`);
+  }
+
+  /** Leases of a run with an entry on a resource, or above it, in the order of their grants. */
+  private heldOn(runId: string, resource: string): Held[] {
+    const found = new Set<Held>();
+    for (const path of withAncestors(resource))
+      for (const held of this.byEntry.get(entryKey(runId, path)) ?? []) found.add(held);
+    return [...found].sort((a, b) => a.revision - b.revision);
   }
 
   private compareReports(): Finding[] {
@@ -332,12 +360,7 @@ export class Reconciliation {
 
   private recordsByKey(): Map<string, TargetRecord[]> {
     const byKey = new Map<string, TargetRecord[]>();
-    for (const record of this.records) {
-      const key = keyOf(record.requestId, record.resource, record.action);
-      const known = byKey.get(key);
-      if (known === undefined) byKey.set(key, [record]);
-      else known.push(record);
-    }
+    for (const record of this.records) addTo(byKey, keyOf(record.requestId, record.resource, record.action), record);
     return byKey;
   }
 }
