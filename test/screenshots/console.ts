@@ -50,8 +50,10 @@ inBrowser('pictures of the console', (browser) => {
       ['log-verify', '/log', click('Verify the chain')],
       ['keys', '/keys'],
       ['reasons', '/reasons?code=held'],
+      ['runbook', '/reasons?view=trouble'],
       ['keyboard', '/', (page) => page.keyboard.press('?')],
       ['freeze', '/', click('Freeze…')],
+      ['thaw', '/', click('Thaw…')],
       ['stop-runs', '/', click('Stop runs…')],
     ];
   });
