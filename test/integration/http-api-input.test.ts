@@ -89,14 +89,16 @@ describe('a body', () => {
     ['lists in lists without end', `{"entries":${'['.repeat(100_000)}`, /^entries(\[0\])*$/],
     ['lists in lists', `{"entries":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, /^entries(\[0\])*$/],
     ['a number for a string', '{"runId":12}', 'runId'],
+    ['a member twice, once as the contract has it', '{"runId":"a","run_id":"a"}', 'run_id'],
+    ['null in a list', '{"runId":"a","audiences":[null]}', 'audiences[0]'],
     ['a string for a list', '{"runId":"a","entries":"x"}', 'entries'],
-    ['null', '{"runId":null}', 'runId'],
+    ['null for what is required', '{"runId":null}', 'runId'],
     ['a number that no double holds', '{"runId":"a","ttl":1e400}', 'ttl'],
     ['a length of time in other words', '{"runId":"a","ttl":"1m"}', 'ttl'],
-    ['an enum by number', '{"runId":"a","entries":[{"resource":"r","access":3}]}', 'entries[0].access'],
+    ['an enum by a number that is none', '{"runId":"a","entries":[{"resource":"r","access":33}]}', 'entries[0].access'],
     ['an enum that is none', '{"runId":"a","entries":[{"resource":"r","access":"WRITE"}]}', 'entries[0].access'],
     ['constructor and prototype', '{"runId":"a","constructor":{"prototype":{}}}', 'constructor'],
-    ['names in snake case', '{"run_id":"a"}', 'run_id'],
+    ['a name in another case', '{"RunId":"a"}', 'RunId'],
     // It may be a secret, in the wrong place.
     ['a long name', `{"${'s'.repeat(32)}":1}`, '(32 characters)'],
   ])('with %s is refused', async (_, body, field) => {
@@ -120,7 +122,9 @@ describe('a body', () => {
       api.ask('target', 'POST /fence/checks', {
         body: { leaseId: 'x', presenterRunId: 'x', writes: [{ resource: 'r', action: 'a', fencingToken }] },
       });
-    expect(fieldsOf((await check(12)).json)).toEqual(['writes[0].fencingToken']);
+    for (const wrong of [1.5, -1, 2 ** 53, 1e21, true])
+      expect(fieldsOf((await check(wrong)).json), String(wrong)).toEqual(['writes[0].fencingToken']);
+    expect((await check(12)).json.results[0].allowed).toBe(false);
     expect(fieldsOf((await check('-1')).json)).toEqual(['writes[0].fencingToken']);
     expect(fieldsOf((await check('18446744073709551616')).json)).toEqual(['writes[0].fencingToken']);
     expect(fieldsOf((await check('99999999999999999999')).json)).toEqual(['writes[0].fencingToken']);
@@ -148,6 +152,34 @@ describe('a body', () => {
       body: { runId: 'a', ttl: '315576000001s' },
     });
     expect(fieldsOf(json)).toEqual(['ttl']);
+  });
+
+  it('is taken in every spelling that proto3 JSON has', async () => {
+    const ask = (path: string, body: object) => api.ask('target', `POST /fence/${path}`, { body });
+    const write = { resource: 'r', action: 'a' };
+    const pairs: [string, object, object][] = [
+      [
+        'checks',
+        { leaseId: 'x', presenterRunId: 'x', requestId: 'spelled', writes: [{ ...write, fencingToken: '12' }] },
+        {
+          lease_id: 'x',
+          presenter_run_id: 'x',
+          request_id: 'spelled',
+          credential: null,
+          writes: [{ ...write, fencing_token: 12, observed_version: null }],
+        },
+      ],
+      [
+        'reports',
+        { leaseId: 'x', requestId: 'spelled', writes: [{ ...write, result: 'WRITE_RESULT_SUCCEEDED' }] },
+        { lease_id: 'x', request_id: 'spelled', writes: [{ ...write, result: 1, new_version: null }], detail: null },
+      ],
+    ];
+    for (const [path, usual, other] of pairs) {
+      const [first, second] = [await ask(path, usual), await ask(path, other)];
+      expect(first.status, path).toBe(200);
+      expect({ ...second.json, logRevision: 0 }).toEqual({ ...first.json, logRevision: 0 });
+    }
   });
 
   it('is JSON by its type, in UTF-8', async () => {

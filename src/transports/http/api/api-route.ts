@@ -1,3 +1,4 @@
+import type { DescMessage } from '@bufbuild/protobuf';
 import type { z } from '@hono/zod-openapi';
 import type { MethodRoute } from '../../../auth/roles.js';
 
@@ -10,6 +11,8 @@ export interface ApiRoute {
   readonly parameters: readonly Parameter[];
   /** Of the request's body; null: it has none. */
   readonly body: z.ZodType | null;
+  /** The message of the contract that the body is; null: it has none, or is no message. */
+  readonly bodyMessage: DescMessage | null;
   /** The body has a document of up to 1 MiB, also where the RPC whose roles it goes by has none. */
   readonly hasDocument?: boolean;
   readonly answer: {

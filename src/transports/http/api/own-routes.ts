@@ -67,7 +67,7 @@ const version = (description: string) => uint64().openapi({ description });
 
 export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route: OwnRoute })[] {
   const answer = (name: string): z.ZodType => shapes.answer(messageNamed(`writ.v1.${name}`));
-  const plain = { body: null, needsVersion: false, scope: 'namespace' } as const;
+  const plain = { body: null, bodyMessage: null, needsVersion: false, scope: 'namespace' } as const;
   const json = (schema: z.ZodType) => ({ type: 'application/json', schema }) as const;
   const Waiter = z
     .object({
@@ -209,7 +209,7 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
       route: 'GET /v1/events/stream',
       operationId: 'streamEvents',
       comment:
-        'The log as it grows, as server-sent events. Each has the revision as `id` and an Event as `data`; it begins at the head, or after the revision in `Last-Event-ID` or `after_revision`. An event `problem` says why the stream ends; open another one, with the last `id`. Roles: auditor, operator, admin.',
+        'The log as it grows, as server-sent events. Each has an Event as `data` and its place, revision and hash, as `id`; it begins at the head, or after the place in `Last-Event-ID` or the revision in `after_revision`. An event `problem` says why the stream ends; open another one, with the last `id`. Roles: auditor, operator, admin.',
       parameters: [NAMESPACE, AFTER, LAST_EVENT_ID],
       answer: { type: 'text/event-stream', schema: text },
     },
@@ -227,7 +227,7 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
       route: 'GET /v1/fence/changes',
       operationId: 'watchFences',
       comment:
-        'Changes of fences, as server-sent events: what WatchFences tells, each a FenceUpdate as `data`. Those up to which all has been told have an `id`, by which `Last-Event-ID` goes on. How old what was told is cannot be known here: targets that decide by a view use gRPC. Role: target.',
+        'Changes of fences, as server-sent events: what WatchFences tells, each a FenceUpdate as `data`. Those up to which all has been told have an `id`, by which `Last-Event-ID` goes on. A `mark` comes every second: everything has been told that the log had at its `databaseTime`. A reader knows by it how old what it was told is, as far as its clock agrees with that of the database; targets that decide by a view use gRPC, whose marks answer pings of their own. Role: target.',
       parameters: [
         NAMESPACE,
         query('view_kinds_only', z.boolean(), 'Only of kinds that are decided by a view.', 'truth'),

@@ -4,6 +4,7 @@ import type { z } from 'zod';
 import type { Violation } from '../../../domain/fault.js';
 import type { MessageBounds } from '../../message-size.js';
 import type { ApiRoute, Parameter } from './api-route.js';
+import { inUsualForm } from './json-forms.js';
 import type { RpcParameter } from './routes.js';
 import { pathOf, readStrictJson, told } from './strict-json.js';
 import { WrongRequest } from './wrong-request.js';
@@ -73,9 +74,10 @@ export async function readBody(
   return checked(route.body, readStrictJson(text, limits.bounds), route);
 }
 
-function checked(schema: z.ZodType, value: unknown, { parameters, needsVersion }: ApiRoute): JsonObject {
-  if (typeof value !== 'object' || value === null || Array.isArray(value))
+function checked(schema: z.ZodType, given: unknown, { parameters, needsVersion, bodyMessage }: ApiRoute): JsonObject {
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
     throw new WrongRequest([{ field: 'body', description: 'must be a JSON object' }]);
+  const value = bodyMessage === null ? (given as JsonObject) : inUsualForm(bodyMessage, given as JsonObject);
   const elsewhere = new Map(parameters.map((one) => [inJson(one.field), one]));
   const violations = violationsOf(schema, value, []).map((violation) => {
     const parameter = elsewhere.get(violation.field);
@@ -85,7 +87,7 @@ function checked(schema: z.ZodType, value: unknown, { parameters, needsVersion }
     return violation;
   });
   refuse(violations);
-  return value as JsonObject;
+  return value;
 }
 
 function placedIn({ place, name }: Parameter): string {

@@ -162,6 +162,7 @@ function toRoute({ route, options, rpc, hasBody, places, ifMatch }: Plan, shapes
     comment: rpc.comment,
     parameters: places.map((place) => toParameter(place, shapes)),
     body: hasBody ? shapes.request(rpc.input) : null,
+    bodyMessage: hasBody ? rpc.input : null,
     answer: { type: 'application/json', schema: shapes.answer(rpc.output), hasTag: options.etag !== undefined },
     scope: options.namespace === null ? 'none' : 'namespace',
     needsVersion: ifMatch !== null,
