@@ -168,7 +168,9 @@ async function readToken(path: string): Promise<string> {
 
 /** Says what went wrong, also which coordinator was called, and returns the exit code. */
 export function reportError(error: unknown, out: Output, endpoint = ''): number {
-  if (error instanceof CommanderError) return commanderExit(error);
+  // What commander finds wrong it has said itself; to machines it is told as all else is.
+  if (error instanceof CommanderError && (isNoError(error) || !out.json))
+    return isNoError(error) ? EXIT.ok : EXIT.usage;
   const report = describe(error, endpoint);
   if (out.json) {
     const { exit, ...told } = report;
@@ -208,6 +210,8 @@ function describe(error: unknown, endpoint: string): Report {
     requestId: '',
     endpoint: '',
   };
+  if (error instanceof CommanderError)
+    return { ...base, exit: EXIT.usage, message: error.message.replace(/^error: /, '') };
   if (error instanceof CliError) return { ...base, exit: error.exitCode, hint: error.hint };
   if (error instanceof RefusedError) return { ...base, exit: EXIT.refused };
   if (error instanceof LeaseLostError) return { ...base, exit: EXIT.leaseLost, reason: error.reason };
@@ -259,8 +263,8 @@ const HINTS_BY_REASON: Readonly<Record<string, string>> = {
 };
 
 /** Help and version are no errors; everything else that commander finds is a wrong command line. */
-function commanderExit(error: CommanderError): number {
-  return ['commander.helpDisplayed', 'commander.version'].includes(error.code) ? EXIT.ok : EXIT.usage;
+function isNoError({ code }: CommanderError): boolean {
+  return ['commander.helpDisplayed', 'commander.version'].includes(code);
 }
 
 function messageOf(error: unknown): string {

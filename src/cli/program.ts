@@ -1,7 +1,7 @@
 import { Command, Help, Option } from 'commander';
 import { connectWrit } from '../clients/common/connect.js';
 import { duration } from './arguments.js';
-import { type Cli, exitCodeOf, reportError } from './cli.js';
+import { type Cli, CliError, exitCodeOf, reportError } from './cli.js';
 import { registerAudit } from './commands/audit.js';
 import { registerCerts } from './commands/certs.js';
 import { registerCheck } from './commands/check.js';
@@ -59,7 +59,9 @@ export function buildProgram(cli: Cli, version: string): Command {
     .exitOverride()
     .configureOutput({
       writeOut: (text) => cli.out.raw(text),
-      writeErr: (text) => cli.out.note(text.trimEnd()),
+      writeErr: (text) => {
+        if (!cli.out.json) cli.out.note(text.trimEnd());
+      },
     });
   for (const register of REGISTERED) register(program, cli);
   return program;
@@ -105,6 +107,12 @@ export interface Surroundings {
   readonly version?: string;
 }
 
+/** Known before the command line is read, as it may be wrong; what comes after `--` is the command that `exec` runs. */
+function asksForJson(args: readonly string[]): boolean {
+  const end = args.indexOf('--');
+  return args.slice(0, end < 0 ? args.length : end).includes('--json');
+}
+
 /**
  * Runs one command line and returns its exit code. Never throws.
  *
@@ -114,10 +122,12 @@ export interface Surroundings {
 export async function runCli(args: readonly string[], env: Environment, surroundings: Surroundings): Promise<number> {
   const { stdout, stderr } = surroundings;
   let out = new Output(stdout, stderr, false);
+  out.json = asksForJson(args);
   let endpoint: string | undefined;
   try {
     const config = readClientConfig(env);
     out = new Output(stdout, stderr, config.noColor);
+    out.json = asksForJson(args);
     endpoint = config.endpoint;
     const connect = surroundings.connect ?? connectWrit;
     const cli: Cli = { env, config, out, connect, stdin: surroundings.stdin ?? (async () => '') };
@@ -128,10 +138,7 @@ export async function runCli(args: readonly string[], env: Environment, surround
     await program.parseAsync([...args], { from: 'user' });
     return exitCodeOf(program);
   } catch (error) {
-    if (error instanceof EnvironmentError) {
-      out.note(`error: ${error.message}`);
-      return EXIT.usage;
-    }
-    return reportError(error, out, endpoint);
+    const told = error instanceof EnvironmentError ? new CliError(EXIT.usage, error.message) : error;
+    return reportError(told, out, endpoint);
   }
 }

@@ -62,6 +62,26 @@ describe('the command line', () => {
     expect([code, stderr === '']).toEqual([2, false]);
   });
 
+  it.each([
+    [['frob'], 'frob'],
+    [['lease', 'acquire'], '--run'],
+    [['status', '--frob'], '--frob'],
+    [['run', 'create', '--purpose', 'x', '--allow', 'release/{env}'], 'release/{env}'],
+    [['exec', '--resource', 'a', '--', 'cat', '--json'], ''],
+  ])('%j is told to machines as every other error is', async (args, named) => {
+    const isAsked = !args.includes('--');
+    const { code, stdout, stderr } = await cli(isAsked ? ['--json', ...args] : args);
+    expect([code, stdout]).toEqual([2, '']);
+    if (!isAsked) return expect(stderr).toMatch(/^error: /);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { message: expect.stringContaining(named) }, exitCode: 2 });
+    return undefined;
+  });
+
+  it('tells machines what is wrong with the environment', async () => {
+    const { code, stderr } = await cli(['--json', 'status'], { env: { WRIT_ENDPOINT: 'a b' } });
+    expect([code, JSON.parse(stderr).exitCode]).toEqual([2, 2]);
+  });
+
   it('takes the global options before and after the command', async () => {
     for (const args of [
       ['--endpoint', 'h:1', '--namespace', 'n', '--timeout', '3s', 'namespace', 'list', '--json'],
