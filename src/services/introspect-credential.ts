@@ -1,4 +1,4 @@
-import { type CredentialClaims, MAX_CREDENTIAL_BYTES } from '../auth/credentials.js';
+import type { CredentialClaims } from '../auth/credentials.js';
 import { inNamespace } from '../auth/principal.js';
 import { leaseReason } from '../domain/check-fence.js';
 import { credentialReason } from '../domain/credential.js';
@@ -19,8 +19,6 @@ export async function introspectCredential(
 ): Promise<At<Introspection>> {
   const checks = new FieldChecks();
   if (input.token === '') checks.reject('token', 'is required');
-  if (Buffer.byteLength(input.token) > MAX_CREDENTIAL_BYTES)
-    checks.reject('token', `must be at most ${MAX_CREDENTIAL_BYTES} bytes`);
   checks.done();
   const verified = await deps.credentials.verify(input.token);
   const visible = verified.ok && maySee(context, verified.claims);
