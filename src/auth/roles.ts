@@ -105,6 +105,8 @@ const METHOD_OF_ROUTE = {
   'GET /v1/conflict-map/unmatched': 'ConflictMapService/ListUnmatchedResources',
   'GET /v1/resources/resolve': 'ConflictMapService/ResolveResource',
   'GET /v1/rehearsals': 'ConflictMapService/ListRehearsals',
+  'POST /v1/rehearsals': 'ConflictMapService/RecordRehearsal',
+  'POST /v1/rehearsals/begin': 'ConflictMapService/BeginRehearsal',
 
   'GET /v1/leases': 'LeaseService/ListLeases',
   'POST /v1/leases': 'LeaseService/AcquireWriteSet',
@@ -129,15 +131,18 @@ const METHOD_OF_ROUTE = {
   'GET /v1/runs/{runId}': 'RunService/GetRun',
   'POST /v1/runs/{runId}/state': 'RunService/UpdateRunState',
   'POST /v1/runs/{runId}/stop': 'RunService/StopRun',
+  'POST /v1/runs/{runId}/erase-texts': 'AuditService/EraseTexts',
 
   'POST /v1/fence/checks': 'FenceService/CheckFence',
   'POST /v1/fence/reports': 'FenceService/ReportWrite',
+  'POST /v1/fence/overrides': 'FenceService/ReportOverride',
   'GET /v1/fence/changes': 'FenceService/WatchFences',
 
   'GET /v1/events': 'AuditService/ListEvents',
   'GET /v1/events/stream': 'AuditService/ListEvents',
   'GET /v1/events/export': 'AuditService/ExportEvents',
   'GET /v1/ids': 'AuditService/FindIds',
+  'POST /v1/events/cut': 'AuditService/CutLog',
   'GET /v1/checkpoint': 'AuditService/GetCheckpoint',
   'GET /v1/checkpoints': 'AuditService/ListCheckpoints',
 

@@ -358,11 +358,31 @@ export interface paths {
         };
         /**
          * Searches the log
-         * @description Searches the log. Roles: auditor, operator, admin.
+         * @description Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
          */
         get: operations["listEvents"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/events/cut": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Cuts off the beginning of the log up to a checkpoint, with the free texts of it
+         * @description Cuts off the beginning of the log up to a checkpoint, with the free texts of it. The caller has it in an archive; an event at the head, `log_cut`, records where the log begins, the checkpoint and the digest of the archive. The head is never cut. FAILED_PRECONDITION with LOG_TOO_YOUNG for what is less than 24 h old, with CURSOR_EXPIRED for what was cut already. Repeatable: a call removes up to 20,000 events, and the same one again goes on. Role: admin.
+         */
+        post: operations["cutLog"];
         delete?: never;
         options?: never;
         head?: never;
@@ -398,7 +418,7 @@ export interface paths {
         };
         /**
          * The log as it grows, as server-sent events
-         * @description The log as it grows, as server-sent events. Each has the revision as `id` and an Event as `data`; it begins at the head, or after the revision in `Last-Event-ID` or `afterRevision`. An event `problem` says why the stream ends; open another one, with the last `id`. Roles: auditor, operator, admin.
+         * @description The log as it grows, as server-sent events. Each has an Event as `data` and its place, revision and hash, as `id`; it begins at the head, or after the place in `Last-Event-ID` or the revision in `afterRevision`. An event `problem` says why the stream ends; open another one, with the last `id`. Roles: auditor, operator, admin.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -418,7 +438,7 @@ export interface paths {
         };
         /**
          * Changes of fences, as server-sent events
-         * @description Changes of fences, as server-sent events: what WatchFences tells, each a FenceUpdate as `data`. Those up to which all has been told have an `id`, by which `Last-Event-ID` goes on. How old what was told is cannot be known here: targets that decide by a view use gRPC. Role: target.
+         * @description Changes of fences, as server-sent events: what WatchFences tells, each a FenceUpdate as `data`. Those up to which all has been told have an `id`, by which `Last-Event-ID` goes on. A `mark` comes every second: everything has been told that the log had at its `databaseTime`. A reader knows by it how old what it was told is, as far as its clock agrees with that of the database; targets that decide by a view use gRPC, whose marks answer pings of their own. Role: target.
          */
         get: operations["watchFences"];
         put?: never;
@@ -443,6 +463,26 @@ export interface paths {
          * @description Decides all writes of one request together, linearizably: once a release, revocation or stop has returned, or an expiry has passed on the database clock, no replica allows the token. Between this answer and the target's commit the lease can still end; the target's guard, which compares the token where the data lives, closes that gap. Role: target. An allowed check of a tracked action leaves an admission, which is in the log before the answer. Repeated with the same request id while that is open, it returns the same one; with other writes it is ALREADY_EXISTS (REQUEST_ID_REUSED).
          */
         post: operations["checkFence"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/fence/overrides": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Reports a local override at a target
+         * @description Reports a local override at a target: that a person let writes in there by hand, in an emergency, while the coordinator could not be asked (or all the same). It is an event of the log. Idempotent: the same override and request are recorded once, within 24 h. Role: target.
+         */
+        post: operations["reportOverride"];
         delete?: never;
         options?: never;
         head?: never;
@@ -874,7 +914,31 @@ export interface paths {
          */
         get: operations["listRehearsals"];
         put?: never;
-        post?: never;
+        /**
+         * Records what a suite found about the target of a kind
+         * @description Records what a suite found about the target of a kind. The newest result counts, a bad one too. Roles: target (of kinds it owns), admin.
+         */
+        post: operations["recordRehearsal"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/rehearsals/begin": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Lets the runs of a suite have the resources it rehearses on, though their kinds demand a rehearsal and have none that counts
+         * @description Lets the runs of a suite have the resources it rehearses on, though their kinds demand a rehearsal and have none that counts. Roles: target (of kinds it owns), admin.
+         */
+        post: operations["beginRehearsal"];
         delete?: never;
         options?: never;
         head?: never;
@@ -939,6 +1003,26 @@ export interface paths {
         get: operations["getRun"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/runs/{runId}/erase-texts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Erases the free texts (purposes, reasons) of all events of a run that has ended
+         * @description Erases the free texts (purposes, reasons) of all events of a run that has ended. The log does not change: the salted hashes stay, and exports verify as before. The erasure is an event. Idempotent. FAILED_PRECONDITION while the run has not ended. Role: admin.
+         */
+        post: operations["eraseTexts"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1149,6 +1233,29 @@ export interface components {
             /** @description Not issued; the lease is held all the same. Not together with credential. */
             refusal?: components["schemas"]["Refusal"];
         };
+        /** @description Begins a rehearsal. */
+        BeginRehearsalRequest: {
+            /** @description The resources that the suite will write: paths or aliases, 1 to 16. Required. */
+            resources: string[];
+            /** @description The suite's runs, which alone may have them: 1 to 16. Required. */
+            runIds: string[];
+            /**
+             * @description For how long, 10 s to 1 h. Absent: 15 min.
+             * @example 12.500s
+             */
+            within?: string;
+        };
+        /** @description The answer to BeginRehearsal. */
+        BeginRehearsalResponse: {
+            /** @description Log revision of the change. */
+            logRevision: string;
+            /**
+             * Format: date-time
+             * @description The runs may be granted the resources until then; what they hold then ends as any lease does.
+             * @example 2026-12-01T10:00:00.000123Z
+             */
+            until?: string;
+        };
         /** @description Something that stands in the way of a request. */
         Blocker: {
             /** @description How the blocker holds it. */
@@ -1245,6 +1352,27 @@ export interface components {
             revision: string;
             /** @description Ed25519 signature (RFC 8032) over the canonical JSON of {namespace, revision, hash (hex), time (integer microseconds)}; 64 bytes. */
             signature: string;
+            /**
+             * Format: date-time
+             * @description Database time of the statement.
+             * @example 2026-12-01T10:00:00.000123Z
+             */
+            time?: string;
+        };
+        /** @description A signed statement about the log. */
+        CheckpointInput: {
+            /** @description Hash of the event at that revision; 32 bytes. */
+            hash?: string;
+            /** @description Name of the signing key: the first 16 hexadecimal digits of the SHA-256 of its public part. */
+            keyId?: string;
+            /** @description Namespace. */
+            namespace?: string;
+            /** @description The public key as SPKI in PEM. Compare it with one you got some other way. */
+            publicKey?: string;
+            /** @description The last revision covered. */
+            revision?: string;
+            /** @description Ed25519 signature (RFC 8032) over the canonical JSON of {namespace, revision, hash (hex), time (integer microseconds)}; 64 bytes. */
+            signature?: string;
             /**
              * Format: date-time
              * @description Database time of the statement.
@@ -1368,6 +1496,28 @@ export interface components {
             /** @description How it is presented: `Bearer`, or `DPoP` when it is bound to a DPoP key. */
             tokenType: string;
         };
+        /** @description Cuts off the beginning of the log. */
+        CutLogRequest: {
+            /** @description SHA-256 of the archive; 32 bytes. Required; recorded. */
+            archiveDigest: string;
+            /** @description Over the last event that goes, as the archive has it. Required. */
+            checkpoint: components["schemas"]["CheckpointInput"];
+            /** @description True: also what is less than 24 h old. Replicas, targets and readers that were away begin anew. */
+            evenYoung?: boolean;
+            /** @description Why; recorded. Required, at most 1,024 bytes. */
+            reason: string;
+        };
+        /** @description The answer to CutLog. */
+        CutLogResponse: {
+            /** @description The first revision that the log has now. */
+            firstRevision: string;
+            /** @description Events that are still to be removed, by the same call again or by the coordinators within minutes. They are shown to nobody. */
+            left: string;
+            /** @description Log revision at which the cut is recorded, or was found to be. */
+            logRevision: string;
+            /** @description Events removed by this call. */
+            removed: string;
+        };
         /** @description What to compare. */
         DiffConflictMapRequest: {
             /** @description What to compare with. Not together with toVersion. */
@@ -1424,6 +1574,18 @@ export interface components {
          * @enum {string}
          */
         EndReason: "END_REASON_UNSPECIFIED" | "END_REASON_RELEASED" | "END_REASON_EXPIRED" | "END_REASON_NO_PROGRESS" | "END_REASON_REVOKED" | "END_REASON_RUN_STOPPED" | "END_REASON_RUN_ENDED" | "END_REASON_TAKEN_OVER" | "END_REASON_UNCLAIMED" | "END_REASON_DATABASE_CHANGED" | "END_REASON_MAP_CHANGED" | "END_REASON_PARENT_ENDED" | "END_REASON_WITHDRAWN" | "END_REASON_TIMED_OUT" | "END_REASON_REFUSED";
+        /** @description Erases free texts. */
+        EraseTextsRequest: {
+            /** @description Why; recorded. Required, at most 1,024 bytes. */
+            reason: string;
+        };
+        /** @description The answer to EraseTexts. */
+        EraseTextsResponse: {
+            /** @description Texts erased by this call. Zero: there were none left. */
+            erased: string;
+            /** @description Log revision at which the erasure is recorded. */
+            logRevision: string;
+        };
         /** @description The durable record of one state change, or of one refused attempt. */
         Event: {
             /** @description The authenticated principal that caused it; `system` for the coordinator itself. */
@@ -2030,6 +2192,30 @@ export interface components {
             /** @description Its target has reported that it cannot tell. */
             unsure: boolean;
         };
+        /** @description One write that nobody was asked about. */
+        OverriddenWrite: {
+            /** @description The verb, as the conflict map names it. Required. */
+            action: string;
+            /** @description The version that the request said it had read. Absent: none. */
+            observedVersion?: string;
+            /** @description The resource, or an alias of it. Required. */
+            resource: string;
+        };
+        /** @description One request that an override let in. */
+        OverrideUse: {
+            /** @description The request's correlation id; 1 to 128 printable ASCII characters. Required. Callers choose it, and may choose the same for several requests: see `useId`. */
+            requestId: string;
+            /**
+             * Format: date-time
+             * @description When it was let in, on the target's clock. Required.
+             * @example 2026-12-01T10:00:00.000123Z
+             */
+            usedAt: string;
+            /** @description Names this use among those of the override, made up by the target for each request that it lets in; 1 to 128 printable ASCII characters. Reported again with the same id it is the same use. Empty: `requestId` names it, and further requests with that are refused as a reuse, or taken for it. */
+            useId?: string;
+            /** @description What it was let to write, 1 to 256. */
+            writes?: components["schemas"]["OverriddenWrite"][];
+        };
         /** @description Asks what a document would do. */
         PreviewConflictMapRequest: {
             /** @description YAML or JSON, at most 1 MiB. Required. */
@@ -2137,6 +2323,31 @@ export interface components {
             version: string;
             /** @description Warnings. */
             warnings: components["schemas"]["MapProblem"][];
+        };
+        /** @description Records a rehearsal. */
+        RecordRehearsalRequest: {
+            /** @description All cases, 1 to 64, each once. Required. */
+            cases: components["schemas"]["RehearsedCaseInput"][];
+            /** @description The resource it was played on: a path or an alias. Its kind is what the result is about. Required. */
+            resource: string;
+            /** @description SHA-256 of the whole result, 64 hexadecimal digits in lower case. Required. */
+            resultDigest: string;
+            /** @description Version of the suite, 1 to 128 printable ASCII characters. Required. */
+            suiteVersion: string;
+            /** @description The target, 1 to 128 printable ASCII characters. Required. */
+            targetName: string;
+            /**
+             * @description How long it counts, 1 h to 366 days. Absent: 30 days.
+             * @example 12.500s
+             */
+            validFor?: string;
+        };
+        /** @description The answer to RecordRehearsal. */
+        RecordRehearsalResponse: {
+            /** @description Log revision of the change. */
+            logRevision: string;
+            /** @description As it is known now; `counts` says whether the kind's demand is met. */
+            rehearsal?: components["schemas"]["Rehearsal"];
         };
         /** @description A typed negative answer. */
         Refusal: {
@@ -2251,6 +2462,13 @@ export interface components {
             /** @description What it came to. Required. */
             outcome: components["schemas"]["RehearsalOutcome"];
         };
+        /** @description One case of a rehearsal. */
+        RehearsedCaseInput: {
+            /** @description Such as `late_write`; a way of playing it follows after a colon: `write_past_open:before_commit`. 1 to 64 of a-z, 0-9, `_` and one `:`. */
+            name?: string;
+            /** @description What it came to. Required. */
+            outcome: components["schemas"]["RehearsalOutcome"];
+        };
         /** @description Ends a lease of the caller's run. */
         ReleaseLeaseRequest: {
             /** @description By the idempotency key of the acquire, also one whose answer was lost. An acquire by that key that arrives later is refused. Not together with leaseId. */
@@ -2333,6 +2551,32 @@ export interface components {
          * @enum {string}
          */
         ReportOutcome: "REPORT_OUTCOME_UNSPECIFIED" | "REPORT_OUTCOME_CLOSED" | "REPORT_OUTCOME_RECORDED" | "REPORT_OUTCOME_ALREADY_KNOWN" | "REPORT_OUTCOME_CONTRADICTS";
+        /** @description Reports an override at a target, or one use of it. */
+        ReportOverrideRequest: {
+            /** @description The target's own name of the override; 1 to 128 printable ASCII characters. Required. */
+            overrideId: string;
+            /** @description Which resources it lets write, as patterns; 1 to 32. */
+            patterns?: string[];
+            /**
+             * Format: date-time
+             * @description When it ends, on the target's clock. Required.
+             * @example 2026-12-01T10:00:00.000123Z
+             */
+            until: string;
+            /** @description One request that was let in by it. Absent: the override itself is reported. */
+            use?: components["schemas"]["OverrideUse"];
+            /** @description The person, as the target authenticated them; 1 to 256 bytes. Required. */
+            who: string;
+            /** @description Why it was needed; 1 to 1,024 bytes. Required. */
+            why: string;
+        };
+        /** @description That the report is in the log. */
+        ReportOverrideResponse: {
+            /** @description True: it was there already. */
+            alreadyReported: boolean;
+            /** @description Log revision at which it is there. */
+            logRevision: string;
+        };
         /** @description Reports what became of the writes of one check. */
         ReportWriteRequest: {
             /** @description The credential of the check, in place of `leaseId`; it may have expired since. Empty: none. */
@@ -3827,6 +4071,42 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    cutLog: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["CutLogRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CutLogResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     exportEvents: {
         parameters: {
             query?: {
@@ -3958,6 +4238,42 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["CheckFenceResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    reportOverride: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReportOverrideRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReportOverrideResponse"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -4846,6 +5162,78 @@ export interface operations {
             503: components["responses"]["Problem503"];
         };
     };
+    recordRehearsal: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RecordRehearsalRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecordRehearsalResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    beginRehearsal: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BeginRehearsalRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BeginRehearsalResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     resolveResource: {
         parameters: {
             query: {
@@ -4979,6 +5367,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["GetRunResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    eraseTexts: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. Required; it must have ended. */
+                runId: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EraseTextsRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EraseTextsResponse"];
                 };
             };
             400: components["responses"]["Problem400"];

@@ -1,16 +1,17 @@
-import { Fault, invalidArgument } from '../domain/fault.js';
+import { invalidArgument } from '../domain/fault.js';
 import type { Micros } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { toFault } from '../engine/trouble.js';
 import type { EventRecord, SignedCheckpoint } from '../storage/store.js';
-import type { CallContext, Checkpoint, CheckpointPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
+import type { CallContext, Checkpoint, CheckpointPlace, EventPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
-import { FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
+import { badPageToken, FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
+import { firstOf, placeAt, wasCut } from './log-places.js';
 
 const EXPORT_BATCH = 1_000;
 const EVENT_OVERHEAD = 512;
 
-/** ListEvents: a search of the log; the page token is the revision it goes on after. */
+/** ListEvents: a search of the log; the page token is the event it goes on after. */
 export async function listEvents(
   deps: Deps,
   context: CallContext,
@@ -29,8 +30,10 @@ export async function listEvents(
   checks.done();
   const { size, after } = pageOf(query.page);
   const engine = await engineOf(deps, context);
-  await engine.read(() => null);
-  const from = numberToken(after);
+  const { revision: head } = await engine.read(() => null);
+  const place = after === '' ? null : placeIn(after);
+  // A search does not go on in another history, nor beyond a gap (F13).
+  const from = place === null ? null : (await placeAt(engine, head, place)).revision;
   const firstRevision = await firstOf(engine);
   const { runId, leaseId, resource, kinds, requestId, newestFirst } = query;
   // What a cut gave up is not shown while it is being removed.
@@ -48,7 +51,7 @@ export async function listEvents(
     limit: size + 1,
   });
   const fit = fitting(rows, (event) => Buffer.byteLength(event.body) + EVENT_OVERHEAD);
-  return { ...paged(rows, Math.min(size, fit), (event) => String(event.revision)), firstRevision };
+  return { ...paged(rows, Math.min(size, fit), ({ revision, hash }) => `${revision}:${hash}`), firstRevision };
 }
 
 const MAX_FOUND = 10;
@@ -68,9 +71,10 @@ export async function findIds(
   return { runIds: found.runIds.slice(0, MAX_FOUND), leaseIds: found.leaseIds.slice(0, MAX_FOUND), more };
 }
 
-/** The first revision that the log has: 1, unless it was cut. */
-export async function firstOf(engine: NamespaceEngine): Promise<number> {
-  return (await engine.store.readCut(engine.namespace))?.firstRevision ?? 1;
+function placeIn(after: string): EventPlace {
+  const [, revision, hash] = /^([1-9]\d{0,14}):([0-9a-f]{64})$/.exec(after) ?? [];
+  if (revision === undefined || hash === undefined) throw badPageToken();
+  return { revision: Number(revision), hash };
 }
 
 /** ExportEvents: the log in order, up to the head it had when the call began; a log that was cut begins at the cut. */
@@ -98,15 +102,6 @@ export async function* exportEvents(
     yield events;
     after = last.revision;
   }
-}
-
-export function wasCut(first: number): Fault {
-  return new Fault(
-    'failed_precondition',
-    'CURSOR_EXPIRED',
-    `The log was cut: it begins at revision ${first}. What came before is in the archive.`,
-    { metadata: { first_revision: String(first) } },
-  );
 }
 
 /** GetCheckpoint: a signed statement over the head as the database confirms it now, or over an event before it (A2). */

@@ -10,12 +10,12 @@ import type { CallContext } from './api.js';
 import type { CheckpointSigner } from './checkpoint-signer.js';
 import type { Credentials } from './credentials.js';
 import type { DenialLog } from './denial-log.js';
-import type { FenceWatches } from './fence-watches.js';
 import { namespaceOf } from './fields.js';
 import type { FutureTokenAlarm } from './future-tokens.js';
 import type { MapWorkshop } from './map-workshop.js';
 import type { RouteTables } from './route-tables.js';
 import type { SessionLeases } from './session-leases.js';
+import type { WatchLimit } from './watch-limit.js';
 
 /** What every service works with. */
 export interface Deps {
@@ -34,7 +34,8 @@ export interface Deps {
   readonly verifyInitiator: ((token: string, caller: string) => Promise<string>) | null;
   readonly credentials: Credentials;
   readonly routes: Pick<RouteTables, 'of'>;
-  readonly watches: FenceWatches;
+  readonly fenceWatches: WatchLimit;
+  readonly logStreams: WatchLimit;
   readonly sessionLeases: SessionLeases;
 }
 

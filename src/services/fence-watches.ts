@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { Fault } from '../domain/fault.js';
 import type { Closing, EndedBecause, Fence, WatchedKind } from '../domain/fence-watch.js';
 import type { Micros } from '../domain/time.js';
 import type { LogPosition } from '../engine/recent-events.js';
@@ -35,40 +34,7 @@ export interface FenceWatch {
   close(): void;
 }
 
-/** On one replica. */
-const MAX_WATCHES = 1_000;
-const MAX_WATCHES_OF_ONE = 64;
-
 /** SHA-256: whoever has the lease id recognises it, and nobody finds the id by it, which is random. */
 export function leaseDigest(leaseId: string): Buffer {
   return createHash('sha256').update(leaseId, 'utf8').digest();
-}
-
-/** How many watches there are on this replica, by principal. */
-export class FenceWatches {
-  private readonly byPrincipal = new Map<string, number>();
-  private all = 0;
-
-  get count(): number {
-    return this.all;
-  }
-
-  take(principal: string): void {
-    const own = this.byPrincipal.get(principal) ?? 0;
-    if (this.all >= MAX_WATCHES || own >= MAX_WATCHES_OF_ONE)
-      throw new Fault(
-        'resource_exhausted',
-        'WATCH_LIMIT',
-        `This replica has ${own} watches of yours and ${this.all} altogether; at most ${MAX_WATCHES_OF_ONE} of one principal and ${MAX_WATCHES} of all are allowed. Share one in each process.`,
-      );
-    this.byPrincipal.set(principal, own + 1);
-    this.all += 1;
-  }
-
-  release(principal: string): void {
-    const own = (this.byPrincipal.get(principal) ?? 1) - 1;
-    if (own === 0) this.byPrincipal.delete(principal);
-    else this.byPrincipal.set(principal, own);
-    this.all -= 1;
-  }
 }

@@ -138,7 +138,7 @@ export function numberToken(after: string): number | null {
   return Number(after);
 }
 
-function badPageToken() {
+export function badPageToken() {
   return invalidArgument([{ field: 'page.page_token', description: 'must be the next_page_token of the page before' }]);
 }
 

@@ -31,7 +31,6 @@ import { cutLog } from './cut-log.js';
 import { DenialLog } from './denial-log.js';
 import type { Deps } from './deps.js';
 import { eraseTexts } from './erase-texts.js';
-import { FenceWatches } from './fence-watches.js';
 import { findBlockers } from './find-blockers.js';
 import * as freezes from './freezes.js';
 import { FutureTokenAlarm } from './future-tokens.js';
@@ -65,6 +64,7 @@ import { updateRunState } from './update-run-state.js';
 import { listWaiters } from './waiters.js';
 import { watchEvents } from './watch-events.js';
 import { watchFences } from './watch-fences.js';
+import { WatchLimit } from './watch-limit.js';
 
 const MAX_BATCH = 512;
 const MAX_QUEUE = 20_000;
@@ -147,7 +147,8 @@ export function createServices(options: ServicesOptions): Services {
     verifyInitiator: options.verifyInitiator ?? null,
     credentials,
     routes: options.routes ?? { of: () => null },
-    watches: new FenceWatches(),
+    fenceWatches: new WatchLimit('watches of fences'),
+    logStreams: new WatchLimit('streams of the log'),
     sessionLeases: new SessionLeases(),
   };
   const tailers = createTailers(options, databases, installation);
@@ -166,7 +167,7 @@ export function createServices(options: ServicesOptions): Services {
   });
   metrics.listeners(() => {
     const { sessions, leases } = deps.sessionLeases.counts;
-    return { sessions, sessionLeases: leases, watches: deps.watches.count };
+    return { sessions, sessionLeases: leases, watches: deps.fenceWatches.count };
   });
   metrics.gauges(() => installation.loaded().map(gaugesOf));
   return {

@@ -1,5 +1,6 @@
 import { Buffer } from 'node:buffer';
 import { z } from 'zod';
+import { inPortions } from '../platform/portions.js';
 import type { EventRecord } from '../storage/store.js';
 import type { Checkpoint } from './api.js';
 
@@ -70,7 +71,8 @@ export async function* exportText(
     const [first] = wanted;
     if (last === after && first !== undefined)
       yield header(first.revision - 1, first.revision === 1 ? null : first.prevHash);
-    yield { text: wanted.map((event) => `${formatEvent(event)}\n`).join(''), events: wanted.length };
+    for await (const { text, count } of inPortions(wanted, (event) => `${formatEvent(event)}\n`))
+      yield { text, events: count };
     last = wanted.at(-1)?.revision ?? last;
     if (last >= revision) break;
   }

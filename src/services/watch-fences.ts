@@ -37,7 +37,7 @@ export async function watchFences(deps: Deps, context: CallContext, input: Watch
   }
   checks.done();
   const { name } = context.principal;
-  deps.watches.take(name);
+  deps.fenceWatches.take(name);
   try {
     const engine = await engineOf(deps, context);
     // At a head that the database has just confirmed: what another replica has told of is known here, too.
@@ -47,7 +47,7 @@ export async function watchFences(deps: Deps, context: CallContext, input: Watch
     if (input.from !== null) await engine.after(input.from);
     return watch;
   } catch (error) {
-    deps.watches.release(name);
+    deps.fenceWatches.release(name);
     throw error;
   }
 }
@@ -95,7 +95,7 @@ class Watch implements FenceWatch {
     if (this.closed) return;
     this.closed = true;
     this.unsubscribe();
-    this.deps.watches.release(this.watcher.target);
+    this.deps.fenceWatches.release(this.watcher.target);
     this.wake();
   }
 

@@ -85,6 +85,8 @@ afterEach(() => {
 });
 
 const happen = (): Promise<string> => createRun(api.replica.api);
+/** What the log says, beside the event's revision, of where a reader has got to. */
+const revisionOf = (id: string): number => Number(id.split(':')[0]);
 const head = async (): Promise<number> =>
   Number((await api.ask('auditor', 'GET /checkpoint')).json.checkpoint.revision);
 
@@ -93,24 +95,29 @@ describe('the log as it grows', () => {
     await happen();
     const before = await head();
     const reader = await opened('/events/stream', 'auditor');
-    await expect.poll(() => reader.lastId).toBe(String(before));
+    await expect.poll(() => revisionOf(reader.lastId)).toBe(before);
     const runId = await happen();
     await expect.poll(() => reader.told.length).toBe(1);
-    expect(reader.told).toMatchObject([
-      { id: String(before + 1), event: 'message', data: { kind: 'run_created', runId, revision: String(before + 1) } },
-    ]);
+    const [told] = reader.told;
+    expect(told).toMatchObject({
+      event: 'message',
+      data: { kind: 'run_created', runId, revision: String(before + 1) },
+    });
+    expect(told?.id).toBe(`${before + 1}:${Buffer.from(told?.data.hash, 'base64').toString('hex')}`);
   });
 
   it('goes on where a reader was, without a gap, by Last-Event-ID or a revision', async () => {
     const before = await head();
     for (let count = 0; count < 150; count += 1) await happen();
-    const expected = Array.from({ length: 150 }, (_, index) => String(before + 1 + index));
+    const expected = Array.from({ length: 150 }, (_, index) => before + 1 + index);
     const byId = await opened('/events/stream?after_revision=1', 'operator', { 'last-event-id': String(before) });
     const byRevision = await opened(`/events/stream?after_revision=${before}`, 'admin');
     for (const reader of [byId, byRevision]) {
       await expect.poll(() => reader.told.length).toBe(150);
-      expect(reader.told.map(({ id }) => id)).toEqual(expected);
+      expect(reader.told.map(({ id }) => revisionOf(id))).toEqual(expected);
     }
+    const last = await opened('/events/stream', 'operator', { 'last-event-id': byId.told[148]?.id ?? '' });
+    await expect.poll(() => last.told.map(({ id }) => id)).toEqual([byId.lastId]);
     const prev = byId.told.slice(0, -1).map(({ data }) => data.hash);
     expect(byId.told.slice(1).map(({ data }) => data.prevHash)).toEqual(prev);
   });
@@ -119,6 +126,12 @@ describe('the log as it grows', () => {
     const ask = (id: string) => api.ask('auditor', 'GET /events/stream', { headers: { 'last-event-id': id } });
     const ahead = await ask(String((await head()) + 1_000));
     expect([ahead.status, ahead.json.reason]).toEqual([409, 'HISTORY_FORKED']);
+    // A history that was lost, and another one that has got further since (F13).
+    const reader = await opened(`/events/stream?after_revision=${(await head()) - 1}`, 'auditor');
+    await expect.poll(() => reader.told.length).toBe(1);
+    await happen();
+    const forged = await ask(reader.lastId.replace(/.$/, (digit) => (digit === '0' ? '1' : '0')));
+    expect([forged.status, forged.json.reason]).toEqual([409, 'HISTORY_FORKED']);
     for (const id of ['x', '-1', '1:2', '9'.repeat(30)]) {
       const { status, json } = await ask(id);
       expect([status, json.violations[0].field], id).toEqual([400, 'Last-Event-ID']);
@@ -143,6 +156,7 @@ describe('the log as it grows', () => {
     for (let count = 0; count < 64; count += 1) await open();
     const refused = await api.ask('operator', 'GET /events/stream');
     expect([refused.status, refused.json.reason]).toEqual([429, 'WATCH_LIMIT']);
+    expect(refused.json.detail).toContain('64 streams of the log of yours');
     for (const reader of readers.splice(0)) reader.close();
     await expect.poll(openStreams).toBe(0);
     await open();
@@ -165,7 +179,23 @@ describe('the log as it grows', () => {
     // And goes on where it was.
     const reader = await opened('/events/stream', 'auditor', { 'last-event-id': String(from) });
     await expect.poll(() => reader.told.length).toBeGreaterThan(16);
-    expect(reader.told[0]?.id).toBe(String(from + 1));
+    expect(revisionOf(reader.told[0]?.id ?? '')).toBe(from + 1);
+  });
+});
+
+describe('a page of the log', () => {
+  it('has every event in order, also one that is long', async () => {
+    for (let count = 0; count < 70; count += 1) await happen();
+    const to = await head();
+    const page = await api.ask('auditor', `GET /events?after_revision=${to - 70}&page_size=1000`);
+    expect(page.json.events.map(({ revision }: { revision: string }) => Number(revision))).toEqual(
+      Array.from({ length: 70 }, (_, index) => to - 69 + index),
+    );
+    const { events } = await api.client('auditor').audit.listEvents({ afterRevision: BigInt(to - 70) });
+    expect(page.json.events.map(({ hash }: { hash: string }) => hash)).toEqual(
+      events.map(({ hash }) => Buffer.from(hash).toString('base64')),
+    );
+    expect(page.json).toMatchObject({ nextPageToken: '', firstRevision: '1' });
   });
 });
 
@@ -185,12 +215,23 @@ describe('the fences as they change', () => {
     reader.close();
     const again = await opened('/fence/changes', 'target', { 'last-event-id': lastId });
     await happen();
-    await expect.poll(() => again.told.length).toBeGreaterThan(0);
-    expect(again.told[0]?.data).toHaveProperty('reached');
+    await expect.poll(() => again.told.map(({ data }) => Object.keys(data)[0])).toContain('reached');
+    expect(again.told.map(({ data }) => Object.keys(data)[0])).not.toContain('snapshot');
     const forged = lastId.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'));
     const forked = await api.ask('target', 'GET /fence/changes', { headers: { 'last-event-id': forged } });
     expect([forked.status, forked.json.reason]).toEqual([409, 'HISTORY_FORKED']);
     expect((await api.ask('target', 'GET /fence/changes?view_kinds_only=maybe')).status).toBe(400);
+  });
+});
+
+describe('marks among the fences', () => {
+  it('come by themselves, and say when all had been told', async () => {
+    const reader = await opened('/fence/changes', 'target');
+    const marks = () => reader.told.flatMap(({ data, id }) => (data.mark === undefined ? [] : [{ ...data.mark, id }]));
+    await expect.poll(() => marks().length, { timeout: 20_000 }).toBeGreaterThan(1);
+    const [first, second] = marks();
+    expect(Date.parse(second.databaseTime)).toBeGreaterThan(Date.parse(first.databaseTime));
+    expect(second.id).toBe(`${second.position.revision}:${second.position.hash}`);
   });
 });
 

@@ -5,7 +5,7 @@ import { type MessageType, protoJson } from '../../src/contract/proto-json.js';
 import { GetConflictMapResponse } from '../../src/gen/writ/v1/conflict_map_service.js';
 import { GetLeaseResponse, ListLeasesResponse } from '../../src/gen/writ/v1/lease_service.js';
 import { GetRunResponse, ListRunsResponse } from '../../src/gen/writ/v1/run_service.js';
-import { apiRoutes } from '../../src/transports/http/api/document.js';
+import { apiRoutes, openApiDocument } from '../../src/transports/http/api/document.js';
 import { type ApiAnswer, type AskOptions, type ServedApi, startServedApi } from '../support/served-api.js';
 
 /** The API over HTTP, by a real coordinator. */
@@ -27,6 +27,24 @@ const ROUTES = new Map([...rpc, ...others].map((route) => [route.route as string
 let api: ServedApi;
 /** Routes that have answered. */
 const answered = new Set<string>();
+
+/** The revision of the first event that a stream tells after a place. */
+async function firstTold(lastId: string): Promise<number> {
+  const aborter = new AbortController();
+  const response = await fetch(`${api.url}/v1/events/stream`, {
+    headers: { authorization: 'Bearer token-auditor', 'last-event-id': lastId },
+    signal: aborter.signal,
+  });
+  let text = '';
+  for await (const part of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
+    text += part;
+    const [, told] = /^data: (.*)\n/m.exec(text) ?? [];
+    if (told === undefined) continue;
+    aborter.abort();
+    return Number(JSON.parse(told).revision);
+  }
+  throw new Error(`the stream ended: ${text}`);
+}
 
 /** Asks, and holds the answer against what the document says of it. */
 async function ask(role: Role, route: string, path: string, options?: AskOptions): Promise<ApiAnswer> {
@@ -74,6 +92,7 @@ describe('the conflict map over HTTP', () => {
     const again = await api.ask('runner', 'GET /conflict-map', { headers: { 'if-none-match': `"x", W/${etag}` } });
     expect(again.status).toBe(304);
     expect(again.json).toBeNull();
+    expect((await api.ask('runner', 'GET /conflict-map', { headers: { 'if-none-match': '*' } })).status).toBe(304);
   });
 
   it('is changed against the version it was read at (428, 412), and back again', async () => {
@@ -360,6 +379,93 @@ describe('everything else over HTTP', () => {
     expect(response.status).toBe(405);
     expect(response.headers.get('allow')).toBe('GET, HEAD, POST');
     expect([...response.headers.keys()].filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+
+  it('takes what suites, people in an emergency and keepers of the log have to tell', async () => {
+    const runId = await createRun();
+    const within = { resources: ['release/rehearsed'], runIds: [runId] };
+    const begun = await ask('target', 'POST /v1/rehearsals/begin', '/rehearsals/begin', { body: within });
+    expect(Date.parse(begun.json.until)).toBeGreaterThan(Date.now());
+    const result = {
+      resource: 'release/rehearsed',
+      targetName: 'releases',
+      suiteVersion: '1',
+      resultDigest: '0'.repeat(64),
+      cases: [{ name: 'late_write', outcome: 'REHEARSAL_OUTCOME_PASSED' }],
+    };
+    const recorded = await ask('target', 'POST /v1/rehearsals', '/rehearsals', { body: result });
+    expect(recorded.json.rehearsal).toMatchObject({ kind: 'release/{env}', recordedBy: 'target' });
+
+    const override = {
+      overrideId: 'o-1',
+      who: 'anna',
+      why: 'it burns',
+      until: inAnHour(),
+      patterns: ['release/{env}'],
+    };
+    const told = () => ask('target', 'POST /v1/fence/overrides', '/fence/overrides', { body: override });
+    expect((await told()).json.alreadyReported).toBe(false);
+    expect((await told()).json.alreadyReported).toBe(true);
+
+    const erase = () =>
+      ask('admin', 'POST /v1/runs/{runId}/erase-texts', `/runs/${runId}/erase-texts`, {
+        body: { reason: 'asked for' },
+      });
+    expect((await erase()).status).toBe(409);
+    await ask('operator', 'POST /v1/runs/{runId}/stop', `/runs/${runId}/stop`, { body: { reason: 'over' } });
+    expect(Number((await erase()).json.erased)).toBeGreaterThan(0);
+
+    const { nextPageToken: token } = (await ask('auditor', 'GET /v1/events', '/events?page_size=1')).json;
+    const { json } = await ask('auditor', 'GET /v1/checkpoint', '/checkpoint?revision=2');
+    const archiveDigest = Buffer.alloc(32, 7).toString('base64');
+    const cut = (checkpoint: object) =>
+      ask('admin', 'POST /v1/events/cut', '/events/cut', {
+        body: { checkpoint, archiveDigest, reason: 'the disk is small', evenYoung: true },
+      });
+    expect((await cut({ ...json.checkpoint, revision: '3' })).status).toBe(400);
+    expect((await cut(json.checkpoint)).json).toMatchObject({ firstRevision: '3', removed: '2', left: '0' });
+
+    // Whoever had read less is told that there is a gap; whoever had read up to the cut, or begins anew, goes on.
+    const reasonAt = async (path: string) => (await api.ask('auditor', `GET ${path}`)).json.reason;
+    expect(await reasonAt(`/events?page_token=${token}`)).toBe('CURSOR_EXPIRED');
+    expect(await reasonAt('/events/stream?after_revision=1')).toBe('CURSOR_EXPIRED');
+    expect(await reasonAt('/events/export?after_revision=1')).toBe('CURSOR_EXPIRED');
+    const hash = Buffer.from(json.checkpoint.hash, 'base64').toString('hex');
+    for (const place of ['0', '2', `2:${hash}`]) expect(await firstTold(place), place).toBe(3);
+    const pages = await ask('auditor', 'GET /v1/events', '/events?page_size=1');
+    const next = Buffer.from(pages.json.nextPageToken, 'base64url').toString();
+    const other = Buffer.from(next.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))).toString('base64url');
+    expect(await reasonAt(`/events?page_token=${other}`)).toBe('HISTORY_FORKED');
+    const beyond = Buffer.from(`999999:${hash}`).toString('base64url');
+    expect(await reasonAt(`/events?page_token=${beyond}`)).toBe('HISTORY_FORKED');
+  });
+
+  it('compresses long lists for those who take that, and nothing else', async () => {
+    for (let count = 0; count < 40; count += 1) await createRun();
+    const get = (path: string, encoding: string, role: Role = 'runner') =>
+      fetch(`${api.url}/v1${path}`, {
+        headers: { authorization: `Bearer token-${role}`, 'accept-encoding': encoding },
+      });
+    const long = await get('/runs?page_size=100', 'gzip');
+    expect([long.headers.get('content-encoding'), long.headers.get('vary')]).toEqual(['gzip', 'Accept-Encoding']);
+    const plain = await get('/runs?page_size=100', 'identity');
+    expect(plain.headers.get('content-encoding')).toBeNull();
+    const text = await plain.text();
+    expect(Number(plain.headers.get('content-length'))).toBe(Buffer.byteLength(text));
+    const runIds = (all: string): string[] => JSON.parse(all).runs.map(({ runId }: { runId: string }) => runId);
+    expect(runIds(await long.text())).toEqual(runIds(text));
+    // A short one; one whose ETag is needed as it is; one that goes on.
+    for (const path of ['/runs?page_size=1', '/conflict-map'])
+      expect((await get(path, 'gzip')).headers.get('content-encoding'), path).toBeNull();
+    expect((await get('/conflict-map', 'gzip')).headers.get('etag')).toMatch(/^"\d+"$/);
+    const stream = await get('/events/export', 'gzip', 'auditor');
+    expect(stream.headers.get('content-encoding')).toBeNull();
+    expect((await stream.text()).split('\n')[0]).toContain('"format"');
+  });
+
+  it('serves the document that lies beside it', async () => {
+    const response = await fetch(`${api.url}/v1/openapi.json`);
+    expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApiDocument())));
   });
 
   it('has answered by every route, each as the document says', () => {

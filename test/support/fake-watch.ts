@@ -7,8 +7,9 @@ import { GENESIS } from '../../src/engine/replica-state.js';
 import type { FenceUpdate as WireUpdate } from '../../src/gen/writ/v1/fence_service.js';
 import type { CallContext } from '../../src/services/api.js';
 import type { Deps } from '../../src/services/deps.js';
-import { type FenceWatch, FenceWatches } from '../../src/services/fence-watches.js';
+import type { FenceWatch } from '../../src/services/fence-watches.js';
 import { watchFences } from '../../src/services/watch-fences.js';
+import { WatchLimit } from '../../src/services/watch-limit.js';
 import type { EventRecord, Head, Store } from '../../src/storage/store.js';
 import { toUpdate } from '../../src/transports/messages/fence-updates.js';
 import { MAX_SKEW, type Namespace } from './domain.js';
@@ -17,7 +18,7 @@ import { MAX_SKEW, type Namespace } from './domain.js';
 export class WatchedNamespace {
   recent = new RecentEvents();
   readonly records: EventRecord[] = [];
-  readonly watches = new FenceWatches();
+  readonly watches = new WatchLimit('watches of fences');
   private readonly listeners = new Set<() => void>();
 
   constructor(readonly ns: Namespace) {}
@@ -42,7 +43,11 @@ export class WatchedNamespace {
   }
 
   watch(input: { from?: LogPosition | null; viewKindsOnly?: boolean } = {}, target = 'target'): Promise<FenceWatch> {
-    const deps = { watches: this.watches, maxClockSkew: MAX_SKEW, installation: { open: async () => this.engine() } };
+    const deps = {
+      fenceWatches: this.watches,
+      maxClockSkew: MAX_SKEW,
+      installation: { open: async () => this.engine() },
+    };
     const context = { principal: { name: target, roles: new Set(['target']) }, namespace: '' };
     const { from = null, viewKindsOnly = false } = input;
     return watchFences(deps as unknown as Deps, context as unknown as CallContext, { from, viewKindsOnly });

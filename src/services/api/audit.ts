@@ -45,10 +45,17 @@ export interface EventQuery {
   readonly newestFirst: boolean;
 }
 
+/** A place in a log: after the event of this revision. */
+export interface EventPlace {
+  readonly revision: number;
+  /** Of the event there; null: not known, or before the first event. */
+  readonly hash: string | null;
+}
+
 /** The log as it grows. It is pulled: nothing waits here for a reader but a place in the log. */
 export interface EventWatch {
-  /** The revision up to which all has been told, or need not be. */
-  readonly position: number;
+  /** Up to where all has been told, or need not be. */
+  readonly position: EventPlace;
   /** The next events in order and without gaps, as soon as there are some. Rejects with the Fault that ends the watch. */
   next(): Promise<readonly EventRecord[]>;
   /** Ends it; idempotent. */
@@ -65,8 +72,8 @@ export interface AuditApi {
   findIds(context: CallContext, input: { beginning: string }): Promise<FoundIds>;
   /** Batches of at most 1,000 events, in order; ends at the head it found when called. */
   exportEvents(context: CallContext, input: { afterRevision: number }): AsyncIterable<readonly EventRecord[]>;
-  /** What happens from now on, or since a revision; what the caller pulls from until it closes it. */
-  watchEvents(context: CallContext, input: { afterRevision: number | null }): Promise<EventWatch>;
+  /** What happens from now on, or after a place; what the caller pulls from until it closes it. */
+  watchEvents(context: CallContext, input: { after: EventPlace | null }): Promise<EventWatch>;
   /** Over the head, or over an event before it. */
   getCheckpoint(context: CallContext, input?: { at: CheckpointPlace }): Promise<Checkpoint>;
   /** Those that were signed on schedule, newest first. */

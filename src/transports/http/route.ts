@@ -8,10 +8,11 @@ export type RouteContext = Context<{ Bindings: HttpBindings }>;
 
 /**
  * Serves a route. Who calls is known, may call it somewhere and has not called too often by the time that `answer` is
- * asked; what it throws is told by `told`, null: not at all, as it is the coordinator's trouble.
+ * asked; what it throws is told by `told`, null: not at all, as it is the coordinator's trouble. `isLong`: JSON of some
+ * size goes compressed to callers who take that.
  */
 export type AddRoute = (
   route: Route,
   answer: (c: RouteContext, caller: Principal, remarks: Remarks) => Response | Promise<Response>,
-  told?: (c: RouteContext, error: unknown) => Response | null,
+  more?: { readonly told?: (c: RouteContext, error: unknown) => Response | null; readonly isLong?: boolean },
 ) => void;

@@ -1,11 +1,14 @@
+import type { JsonObject } from '@bufbuild/protobuf';
+import { protoJson } from '../../contract/proto-json.js';
 import * as wire from '../../gen/writ/v1/audit_service.js';
+import { turnOfOnesOwn } from '../../platform/portions.js';
 import type { Checkpoint, CheckpointPlace } from '../../services/api.js';
 import type { EventRecord } from '../../storage/store.js';
 import { RequestReader, toTimestamp } from '../messages/convert.js';
 import type { Parts, UnaryMethods } from './method.js';
 
 /** Stock clients take messages up to 4 MiB; an event may be about as large as a conflict map, 1 MiB. */
-const MAX_PART_BYTES = 1 << 20;
+const MAX_PART_BYTES = 256 << 10;
 
 /** The methods of AuditService with one answer. */
 export const auditMethods: UnaryMethods<wire.AuditServiceServer> = {
@@ -106,6 +109,7 @@ async function* inParts(batches: AsyncIterable<readonly EventRecord[]>): AsyncGe
     for (const record of batch) {
       const size = sizeOf(record);
       if (events.length > 0 && bytes + size > MAX_PART_BYTES) {
+        await turnOfOnesOwn();
         yield { events };
         events = [];
         bytes = 0;
@@ -113,6 +117,7 @@ async function* inParts(batches: AsyncIterable<readonly EventRecord[]>): AsyncGe
       events.push(toEvent(record));
       bytes += size;
     }
+    await turnOfOnesOwn();
     if (events.length > 0) yield { events };
   }
 }
@@ -122,6 +127,12 @@ function sizeOf(record: EventRecord): number {
   const texts = record.texts.reduce((sum, { text }) => sum + 60 + Buffer.byteLength(text), 0);
   const resources = record.resources.reduce((sum, resource) => sum + resource.length * 2, 0);
   return 400 + Buffer.byteLength(record.body) + texts + resources;
+}
+
+/** One event in proto3 JSON. The body, which can have some MiB, goes no way through bytes and back. */
+export function eventJson(record: EventRecord): JsonObject {
+  const event = protoJson(wire.Event, toEvent({ ...record, body: '' }), { alwaysEmitImplicit: true }) as JsonObject;
+  return { ...event, body: record.body };
 }
 
 /** One event, as it is told. */

@@ -2571,7 +2571,10 @@ export const CutLogResponse: MessageFns<CutLogResponse, "writ.v1.CutLogResponse"
 /** Reads the log. */
 export type AuditServiceService = typeof AuditServiceService;
 export const AuditServiceService = {
-  /** Searches the log. Roles: auditor, operator, admin. */
+  /**
+   * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
+   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   */
   listEvents: {
     path: "/writ.v1.AuditService/ListEvents" as const,
     requestStream: false as const,
@@ -2665,7 +2668,10 @@ export const AuditServiceService = {
 } as const;
 
 export interface AuditServiceServer extends UntypedServiceImplementation {
-  /** Searches the log. Roles: auditor, operator, admin. */
+  /**
+   * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
+   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   */
   listEvents: handleUnaryCall<ListEventsRequest, ListEventsResponse>;
   /** Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin. */
   findIds: handleUnaryCall<FindIdsRequest, FindIdsResponse>;
@@ -2699,7 +2705,10 @@ export interface AuditServiceServer extends UntypedServiceImplementation {
 }
 
 export interface AuditServiceClient extends Client {
-  /** Searches the log. Roles: auditor, operator, admin. */
+  /**
+   * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
+   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   */
   listEvents(
     request: ListEventsRequest,
     callback: (error: ServiceError | null, response: ListEventsResponse) => void,

@@ -1,11 +1,11 @@
 import type { Principal } from '../../../auth/principal.js';
 import { createBlockerNamer, RefusalViews } from '../../messages/views.js';
-import { NO_STORE } from '../problem.js';
 import type { AddRoute, RouteContext } from '../route.js';
 import { admit, problemOf, type Serving } from './admission.js';
 import type { ApiRoute } from './api-route.js';
 import type { Asked } from './asked.js';
 import { apiRoutes, openApiText } from './document.js';
+import { jsonText } from './json-text.js';
 import * as own from './own-answers.js';
 import type { OwnRoute } from './own-routes.js';
 import { RpcAnswers } from './rpc-answers.js';
@@ -39,7 +39,7 @@ export function mountApi(on: AddRoute, options: ApiOptions): void {
         c.header('x-content-type-options', 'nosniff');
         return answer(c, caller, remarks);
       },
-      (c, error) => problemOf(c, route, error),
+      { told: (c, error) => problemOf(c, route, error), isLong: hasPages(route) },
     );
   const { rpc, others } = apiRoutes();
   for (const route of rpc) serve(route, (c, caller, remarks) => answers.answer(c, route, caller, remarks));
@@ -48,8 +48,11 @@ export function mountApi(on: AddRoute, options: ApiOptions): void {
       ownAnswers[route.route](await askedOf(c, route, caller, { options, requestId })),
     );
   }
-  on('GET /v1/openapi.json', (c) => c.body(openApiText(), 200, { ...NO_STORE, 'content-type': 'application/json' }));
+  const document = openApiText();
+  on('GET /v1/openapi.json', (c) => jsonText(c, document), { isLong: true });
 }
+
+const hasPages = ({ parameters }: ApiRoute): boolean => parameters.some(({ name }) => name === 'page_size');
 
 async function askedOf(
   c: RouteContext,

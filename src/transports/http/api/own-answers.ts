@@ -18,6 +18,7 @@ import { toProblem, toPutAnswer } from '../../methods/conflict-map-methods.js';
 import { orDefault } from '../../namespace-of.js';
 import { NO_STORE } from '../problem.js';
 import { type Asked, countOf, pageIn, textOf } from './asked.js';
+import { jsonText } from './json-text.js';
 
 /** Answers to the routes that gRPC has nothing like. */
 
@@ -48,7 +49,7 @@ export async function waiters(asked: Asked, views: RefusalViews): Promise<Respon
     nextPageToken: value.nextToken,
     logRevision: String(revision),
   };
-  return c.json(body, 200, NO_STORE);
+  return jsonText(c, JSON.stringify(body));
 }
 
 function toWaiter(

@@ -6,10 +6,10 @@ import type { RefusalViews } from '../../messages/views.js';
 import { createMethods } from '../../methods/index.js';
 import type { MethodCall, Unary } from '../../methods/method.js';
 import { namespaceOf, orDefault } from '../../namespace-of.js';
-import { NO_STORE } from '../problem.js';
 import type { Remarks } from '../request-log.js';
 import type { RouteContext } from '../route.js';
 import { admit, type Serving } from './admission.js';
+import { jsonText } from './json-text.js';
 import { toMessage } from './read-request.js';
 import type { RpcRoute } from './routes.js';
 import { localName, type Rpc } from './rpcs.js';
@@ -60,7 +60,7 @@ export class RpcAnswers {
     const principal = authorize(caller, rpc.method, where);
     const call = new HttpCall(principal, where, remarks.requestId, c.req.raw.signal);
     const answer = await this.#methodOf(rpc.method)(this.#serving.api(), call, request as never);
-    return respond(c, route, rpc.write(answer) as object);
+    return respond(c, route, await rpc.write(answer));
   }
 
   #methodOf(method: Method): Unary<never, object> {
@@ -81,10 +81,10 @@ function read(rpc: Rpc, json: JsonObject): object {
 }
 
 function respond(c: RouteContext, { etag }: RpcRoute, answer: object): Response {
-  if (etag === null) return c.json(answer, 200, NO_STORE);
+  if (etag === null) return jsonText(c, JSON.stringify(answer));
   const tag = `"${String((answer as Record<string, unknown>)[etag])}"`;
   const headers = { etag: tag, 'cache-control': 'private, no-cache' };
   const known = c.req.method === 'PUT' ? undefined : c.req.header('if-none-match');
-  const isKnown = known?.split(',').some((one) => one.trim().replace(/^W\//, '') === tag) === true;
+  const isKnown = known?.split(',').some((one) => ['*', tag].includes(one.trim().replace(/^W\//, ''))) === true;
   return isKnown ? c.body(null, 304, headers) : c.json(answer, 200, headers);
 }

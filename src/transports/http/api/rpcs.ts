@@ -1,4 +1,12 @@
-import { type DescMessage, fromBinary, fromJson, type JsonValue, toBinary, toJson } from '@bufbuild/protobuf';
+import {
+  type DescMessage,
+  fromBinary,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  toBinary,
+  toJson,
+} from '@bufbuild/protobuf';
 import type { Method } from '../../../auth/roles.js';
 import { commentOn } from '../../../contract/comments.js';
 import { contractTypes } from '../../../contract/descriptors.js';
@@ -9,6 +17,7 @@ import { FenceServiceService } from '../../../gen/writ/v1/fence_service.js';
 import { LeaseServiceService } from '../../../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../../../gen/writ/v1/namespace_service.js';
 import { RunServiceService } from '../../../gen/writ/v1/run_service.js';
+import { turnOfOnesOwn } from '../../../platform/portions.js';
 
 /** An RPC of the contract, as far as HTTP reads its request and writes its answer. */
 export interface Rpc {
@@ -19,13 +28,14 @@ export interface Rpc {
   readonly comment: string;
   /** Throws where it is no such message. */
   read(json: JsonValue): object;
-  write(answer: object): JsonValue;
+  write(answer: object): Promise<JsonObject>;
 }
 
 /** What is generated for one RPC: its messages to bytes and back. */
 interface Generated {
   requestDeserialize(bytes: Buffer): object;
   responseSerialize(answer: never): Buffer;
+  responseDeserialize(bytes: Buffer): object;
 }
 
 const SERVICES: Readonly<Record<string, Readonly<Record<string, Generated>>>> = {
@@ -52,10 +62,42 @@ export function rpcOf(method: Method): Rpc {
     output,
     comment: commentOn(`writ.v1.${service}.${name}`),
     read: (json) => generated.requestDeserialize(Buffer.from(toBinary(input, fromJson(input, json)))),
-    // Also what is zero, false or empty: who reads with curl should not have to know what is missing.
-    write: (answer) =>
-      toJson(output, fromBinary(output, generated.responseSerialize(answer as never)), { alwaysEmitImplicit: true }),
+    write: (answer) => written({ output, generated }, answer),
   };
+}
+
+/** Of a list that are converted in one turn of the event loop. */
+const ITEMS_PER_TURN = 32;
+
+/** Lists of a page's length are converted a portion at a time: a thousand leases or events take some 50 ms. */
+async function written(
+  { output, generated }: { readonly output: DescMessage; readonly generated: Generated },
+  answer: object,
+): Promise<JsonObject> {
+  // Also what is zero, false or empty: who reads with curl should not have to know what is missing.
+  const jsonOf = (part: object): JsonObject => {
+    const message = fromBinary(output, generated.responseSerialize(part as never));
+    return toJson(output, message, { alwaysEmitImplicit: true }) as JsonObject;
+  };
+  const all = answer as Readonly<Record<string, unknown>>;
+  const long = output.fields.filter(
+    ({ fieldKind, localName: name }) =>
+      fieldKind === 'list' && (all[name] as readonly unknown[]).length > ITEMS_PER_TURN,
+  );
+  if (long.length === 0) return jsonOf(answer);
+  const json = jsonOf({ ...answer, ...Object.fromEntries(long.map((field) => [field.localName, []])) });
+  const nothing = generated.responseDeserialize(Buffer.alloc(0));
+  for (const { localName: name, jsonName } of long) {
+    const items = all[name] as readonly unknown[];
+    const parts: JsonValue[] = [];
+    for (let start = 0; start < items.length; start += ITEMS_PER_TURN) {
+      await turnOfOnesOwn();
+      const portion = jsonOf({ ...nothing, [name]: items.slice(start, start + ITEMS_PER_TURN) });
+      parts.push(...(portion[jsonName] as JsonValue[]));
+    }
+    json[jsonName] = parts;
+  }
+  return json;
 }
 
 /** A method as code names it. */

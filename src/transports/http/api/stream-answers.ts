@@ -1,12 +1,13 @@
 import type { Principal } from '../../../auth/principal.js';
 import { authorize, type Method } from '../../../auth/roles.js';
 import { Fault, invalidArgument } from '../../../domain/fault.js';
-import { Event } from '../../../gen/writ/v1/audit_service.js';
 import { FenceUpdate } from '../../../gen/writ/v1/fence_service.js';
+import { inPortions } from '../../../platform/portions.js';
+import type { EventPlace } from '../../../services/api.js';
 import type { FenceUpdate as Update, WatchFencesInput } from '../../../services/fence-watches.js';
 import { exportText } from '../../../services/log-export.js';
 import { toUpdate } from '../../messages/fence-updates.js';
-import { toEvent } from '../../methods/audit-methods.js';
+import { eventJson } from '../../methods/audit-methods.js';
 import { orDefault } from '../../namespace-of.js';
 import { problemText } from '../problem.js';
 import type { RouteContext } from '../route.js';
@@ -26,6 +27,8 @@ export interface StreamServing {
 
 /** Between two tries of a browser, in milliseconds. */
 const RETRY_MS = 2_000;
+/** Between two marks of fence changes, which tell how old what was told is: `max_view_age` is 1 s at least. */
+const MARK_EVERY_MS = 1_000;
 /** A comment, by which proxies and readers see that the connection lives. */
 const ALIVE = ': alive\n\n';
 
@@ -35,29 +38,45 @@ const told = (id: string, data: unknown): string =>
   `${id === '' ? '' : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`;
 const farewell = (fault: Fault): string => `event: problem\ndata: ${problemText(fault)}\n\n`;
 
+/** What a watch tells, a portion at a time. */
+function sourceOf<T>(watch: Watch<T>, first: string, textOf: (item: T) => string): StreamSource {
+  async function* parts(): AsyncGenerator<string> {
+    yield first;
+    for (;;) {
+      const items = await watch.next();
+      // A turn without news says that the connection lives.
+      if (items.length === 0) yield ALIVE;
+      for await (const { text } of inPortions(items, textOf)) yield text;
+    }
+  }
+  const all = parts();
+  return { next: async () => (await all.next()).value, close: () => watch.close() };
+}
+
+interface Watch<T> {
+  next(): Promise<readonly T[]>;
+  close(): void;
+}
+
 /** GET /v1/events/stream. */
 export async function eventStream(asked: Asked, serving: StreamServing): Promise<Response> {
   const { api, context, values } = asked;
   const lastId = textOf(values.get('Last-Event-ID'));
   const after = values.get('after_revision');
-  if (lastId !== '' && !/^\d{1,16}$/.test(lastId)) throw badLastId('the `id` of an event, a log revision');
-  const given = lastId === '' ? after : lastId;
-  const watch = await api.watchEvents(context, {
-    afterRevision: given === undefined ? null : countOf(given, 'after_revision'),
-  });
-  let isOpen = false;
-  const source: StreamSource = {
-    async next() {
-      if (!isOpen) {
-        isOpen = true;
-        return opening(String(watch.position));
-      }
-      const events = await watch.next();
-      return events.map((event) => told(String(event.revision), json(Event, toEvent(event)))).join('');
-    },
-    close: () => watch.close(),
-  };
+  const given = after === undefined ? null : { revision: countOf(after, 'after_revision'), hash: null };
+  const watch = await api.watchEvents(context, { after: lastId === '' ? given : eventPlaceIn(lastId) });
+  const source = sourceOf(watch, opening(placeId(watch.position)), (event) => told(placeId(event), eventJson(event)));
   return serve(asked, serving, 'AuditService/ListEvents', source);
+}
+
+/** With the hash of the event there: a reader of a history that was lost is told so, wherever its new one has got to. */
+const placeId = ({ revision, hash }: EventPlace): string => (hash === null ? `${revision}` : `${revision}:${hash}`);
+
+function eventPlaceIn(lastId: string): EventPlace {
+  const [, revision, hash = null] = /^(\d{1,16})(?::([0-9a-f]{64}))?$/.exec(lastId) ?? [];
+  if (revision === undefined)
+    throw badLastId('the `id` of an event, a log revision and its hash, or the revision alone');
+  return { revision: countOf(revision, 'Last-Event-ID'), hash };
 }
 
 /** GET /v1/fence/changes. */
@@ -66,19 +85,17 @@ export async function fenceChanges(asked: Asked, serving: StreamServing): Promis
   const viewKindsOnly = values.get('view_kinds_only') === true;
   const from = positionIn(textOf(values.get('Last-Event-ID')));
   const watch = await api.watchFences(context, { from, viewKindsOnly });
-  let isOpen = false;
-  const source: StreamSource = {
-    async next() {
-      if (!isOpen) {
-        isOpen = true;
-        return opening('');
-      }
-      const updates = await watch.next();
-      return updates.map((update) => told(idOf(update), json(FenceUpdate, toUpdate(update)))).join('') || ALIVE;
-    },
-    close: () => watch.close(),
+  // The reader cannot ping, so that it is done for it. Of pings that are not answered yet only the last one is.
+  let pings = 0;
+  const ping = (): void => watch.ping(++pings);
+  ping();
+  const pinging = setInterval(ping, MARK_EVERY_MS).unref();
+  const source = sourceOf(watch, opening(''), (update) => told(idOf(update), json(FenceUpdate, toUpdate(update))));
+  const close = (): void => {
+    clearInterval(pinging);
+    source.close();
   };
-  return serve(asked, serving, 'FenceService/WatchFences', source);
+  return serve(asked, serving, 'FenceService/WatchFences', { ...source, close });
 }
 
 /** Where everything up to there has been told. */
@@ -91,7 +108,7 @@ function positionIn(lastId: string): WatchFencesInput['from'] {
   if (lastId === '') return null;
   const [, revision, hash] = /^(\d{1,16}):([0-9a-f]{64})$/.exec(lastId) ?? [];
   if (revision === undefined || hash === undefined) throw badLastId('the `id` of an update, a log revision and a hash');
-  return { revision: countOf(revision, 'last_event_id'), hash };
+  return { revision: countOf(revision, 'Last-Event-ID'), hash };
 }
 
 function badLastId(what: string): Fault {
