@@ -134,6 +134,8 @@ async function eventAt(
   head: number,
   place: Exclude<CheckpointPlace, 'head'>,
 ): Promise<EventRecord> {
+  if ('revision' in place && place.revision === 0)
+    throw invalidArgument([{ field: 'revision', description: 'must be 1 or more' }]);
   const first = await firstOf(engine);
   const revision = 'revision' in place ? place.revision : await lastBefore(engine, first, head, place.before);
   if ('before' in place && revision < first)

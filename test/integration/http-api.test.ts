@@ -440,6 +440,16 @@ describe('everything else over HTTP', () => {
     expect(await reasonAt(`/events?page_token=${beyond}`)).toBe('HISTORY_FORKED');
   });
 
+  it('names the place that no checkpoint can be over', async () => {
+    const at = async (query: string) => (await api.ask('auditor', `GET /checkpoint?${query}`)).json;
+    expect((await at('revision=0')).violations).toMatchObject([
+      { field: 'revision', description: 'must be 1 or more' },
+    ]);
+    expect((await at('revision=4&before=2026-01-01T00:00:00Z')).violations).toEqual([
+      { field: 'before', description: 'cannot be given together with revision' },
+    ]);
+  });
+
   it('compresses long lists for those who take that, and nothing else', async () => {
     for (let count = 0; count < 40; count += 1) await createRun();
     const get = (path: string, encoding: string, role: Role = 'runner') =>

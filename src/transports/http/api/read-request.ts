@@ -1,4 +1,4 @@
-import type { DescField, JsonObject, JsonValue } from '@bufbuild/protobuf';
+import type { DescField, DescOneof, JsonObject, JsonValue } from '@bufbuild/protobuf';
 import type { Context } from 'hono';
 import type { z } from 'zod';
 import type { Violation } from '../../../domain/fault.js';
@@ -127,10 +127,23 @@ export function toMessage(
   values: ReadonlyMap<RpcParameter, JsonValue>,
   more: readonly (readonly [DescField, JsonValue])[],
 ): JsonObject {
+  refuseTogether(values);
   const message = structuredClone(body);
   for (const [{ fields }, value] of values) put(message, fields, value);
   for (const [field, value] of more) put(message, [field], value);
   return message;
+}
+
+/** Of some parameters the contract takes one only. */
+function refuseTogether(values: ReadonlyMap<RpcParameter, JsonValue>): void {
+  const chosen = new Map<DescOneof, string>();
+  for (const { name, fields } of values.keys()) {
+    const oneof = fields.at(-1)?.oneof;
+    if (oneof === undefined) continue;
+    const other = chosen.get(oneof);
+    if (other !== undefined) refuse([{ field: name, description: `cannot be given together with ${other}` }]);
+    chosen.set(oneof, name);
+  }
 }
 
 function put(message: JsonObject, fields: readonly DescField[], value: JsonValue): void {
