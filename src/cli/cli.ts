@@ -211,7 +211,7 @@ function describe(error: unknown, endpoint: string): Report {
     endpoint: '',
   };
   if (error instanceof CommanderError)
-    return { ...base, exit: EXIT.usage, message: error.message.replace(/^error: /, '') };
+    return { ...base, exit: EXIT.usage, message: isHelp(error) ? NO_COMMAND : error.message.replace(/^error: /, '') };
   if (error instanceof CliError) return { ...base, exit: error.exitCode, hint: error.hint };
   if (error instanceof RefusedError) return { ...base, exit: EXIT.refused };
   if (error instanceof LeaseLostError) return { ...base, exit: EXIT.leaseLost, reason: error.reason };
@@ -261,6 +261,10 @@ const HINTS_BY_REASON: Readonly<Record<string, string>> = {
   LIVE_CONFLICT:
     '`writ map preview FILE` says all that the map would hit; --on-live-conflict refuse|revoke_newer|keep_until_end says what to do with such pairs.',
 };
+
+/** What a command line without a command is answered with. */
+const isHelp = ({ code }: CommanderError): boolean => code === 'commander.help';
+const NO_COMMAND = 'the command line names no command; --help says which there are';
 
 /** Help and version are no errors; everything else that commander finds is a wrong command line. */
 function isNoError({ code }: CommanderError): boolean {

@@ -63,11 +63,13 @@ describe('the command line', () => {
   });
 
   it.each([
+    [[], '--help'],
+    [['lease'], '--help'],
     [['frob'], 'frob'],
     [['lease', 'acquire'], '--run'],
     [['status', '--frob'], '--frob'],
     [['run', 'create', '--purpose', 'x', '--allow', 'release/{env}'], 'release/{env}'],
-    [['exec', '--resource', 'a', '--', 'cat', '--json'], ''],
+    [['exec', '--frob', '--', 'cat', '--json'], ''],
   ])('%j is told to machines as every other error is', async (args, named) => {
     const isAsked = !args.includes('--');
     const { code, stdout, stderr } = await cli(isAsked ? ['--json', ...args] : args);

@@ -139,8 +139,7 @@ function createServer({ fetch }: App, tls: ServerTls | null): Server {
 
 /**
  * Of answers that are lists, and of those from 16 KiB on: a page of a thousand leases becomes a tenth. Not of what has an
- * ETag, which would become a weak one that no If-Match takes, nor of streams, nor of what a secret stands in beside words
- * of the caller's.
+ * ETag, which would become a weak one that no If-Match takes, nor of streams, which would be held back.
  */
 const squeeze = compress({ encoding: 'gzip', threshold: 16 << 10, contentTypeFilter: /^application\/json/ });
 
