@@ -87,8 +87,10 @@ afterEach(() => {
 const happen = (): Promise<string> => createRun(api.replica.api);
 /** What the log says, beside the event's revision, of where a reader has got to. */
 const revisionOf = (id: string): number => Number(id.split(':')[0]);
-const head = async (): Promise<number> =>
-  Number((await api.ask('auditor', 'GET /checkpoint')).json.checkpoint.revision);
+const head = async (): Promise<number> => {
+  const ask = () => api.ask('auditor', 'GET /checkpoint');
+  return Number((await eventually(ask, ({ status }) => status !== 503)).json.checkpoint.revision);
+};
 
 describe('the log as it grows', () => {
   it('is told from the head on, event by event', async () => {
