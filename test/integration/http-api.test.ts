@@ -360,6 +360,8 @@ describe('everything else over HTTP', () => {
     const events = await ask('auditor', 'GET /v1/events', '/events?newest_first=true&kinds=run_created&page_size=2');
     expect(events.json.events).toMatchObject([{ kind: 'run_created' }, { kind: 'run_created' }]);
     await ask('auditor', 'GET /v1/checkpoint', '/checkpoint?revision=2');
+    const ids = await ask('auditor', 'GET /v1/ids', `/ids?beginning=${runId.slice(0, 12)}`);
+    expect(ids.json.runIds).toEqual([runId]);
     const signed = await ask('auditor', 'GET /v1/checkpoints', '/checkpoints?page_size=1');
     expect(signed.json).toEqual({ checkpoints: [], nextPageToken: '' });
   });
