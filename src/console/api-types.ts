@@ -1856,7 +1856,7 @@ export interface components {
         };
         /** @description Asks whether a credential counts. */
         IntrospectCredentialRequest: {
-            /** @description The token, at most 16,384 bytes. Required. */
+            /** @description The token. Required. One of more than 16,384 bytes is no credential, and does not count. */
             token: string;
         };
         /** @description The answer to IntrospectCredential: the members of RFC 7662. */

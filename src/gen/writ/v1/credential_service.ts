@@ -122,7 +122,7 @@ export interface IssueCredentialResponse {
 
 /** Asks whether a credential counts. */
 export interface IntrospectCredentialRequest {
-  /** The token, at most 16,384 bytes. Required. */
+  /** The token. Required. One of more than 16,384 bytes is no credential, and does not count. */
   token: string;
 }
 
