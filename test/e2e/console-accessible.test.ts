@@ -104,7 +104,8 @@ inBrowser('the screens of the console', (browser) => {
   });
 
   it('show hostile names as what they are', async () => {
-    const page = await signedIn(browser, coordinator, 'admin');
+    // High enough for a list that only has the rows that are in view.
+    const page = await signedIn(browser, coordinator, 'admin', { viewport: { width: 1440, height: 3_000 } });
     for (const name of HOSTILE_NAMES) {
       await goTo(page, `/resource?name=${encodeURIComponent(name)}`);
       await page.getByRole('heading', { level: 1 }).getByText(name, { exact: true }).waitFor();
