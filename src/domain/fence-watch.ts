@@ -93,18 +93,50 @@ export interface Closing {
   readonly reason: 'in_doubt' | 'frozen';
 }
 
-/** All that there are, by a name of each: freezes, and resources in doubt as far as they are the watcher's. */
-export function closingsOf(state: State, watcher: Watcher): Map<string, Closing> {
-  const closings = new Map<string, Closing>();
-  const add = (closing: Closing) => closings.set(`${closing.reason} ${closing.scope} ${closing.resource}`, closing);
+/** By a name of each. */
+class Closings extends Map<string, Closing> {
+  put(closing: Closing): void {
+    this.set(`${closing.reason} ${closing.scope} ${closing.resource}`, closing);
+  }
+}
+
+/** All that there are: freezes, and resources in doubt as far as they are the watcher's. */
+export function closingsOf(state: State, watcher: Watcher): ReadonlyMap<string, Closing> {
+  const closings = new Closings();
   for (const { pattern, scope, deniesChecks } of state.freezes.values())
-    if (deniesChecks) add({ resource: pattern, scope, reason: 'frozen' });
+    if (deniesChecks) closings.put({ resource: pattern, scope, reason: 'frozen' });
   if (state.inDoubt === 0) return closings;
   for (const admission of state.admissions.values()) {
     const { resource } = admission;
-    const kind = kindOf(state.map, resource);
-    const seen = !watcher.viewKindsOnly || kind?.validation === 'view';
-    if (isInDoubt(admission) && seen && isOwner(kind, watcher)) add({ resource, scope: 'exact', reason: 'in_doubt' });
+    if (isInDoubt(admission) && isDoubtSeen(state.map, watcher, resource))
+      closings.put({ resource, scope: 'exact', reason: 'in_doubt' });
+  }
+  return closings;
+}
+
+function isDoubtSeen(map: ConflictMap, watcher: Watcher, resource: string): boolean {
+  const kind = kindOf(map, resource);
+  return (!watcher.viewKindsOnly || kind?.validation === 'view') && isOwner(kind, watcher);
+}
+
+/**
+ * What events may have opened again: for a watcher that goes on from a place, of which it is not known any more what it
+ * was told there to be closed.
+ */
+export function closingsPerhapsOver(
+  map: ConflictMap,
+  watcher: Watcher,
+  events: readonly DomainEvent[],
+): ReadonlyMap<string, Closing> {
+  const closings = new Closings();
+  for (const { body, resources } of events) {
+    if (body.kind === 'pattern_frozen' || body.kind === 'pattern_thawed') {
+      const pattern = body.kind === 'pattern_frozen' ? body.freeze.pattern : body.pattern;
+      for (const scope of ['exact', 'subtree'] as const) closings.put({ resource: pattern, scope, reason: 'frozen' });
+    } else if (body.kind === 'writes_reported' || body.kind === 'doubt_settled') {
+      for (const resource of resources)
+        if (isDoubtSeen(map, watcher, resource)) closings.put({ resource, scope: 'exact', reason: 'in_doubt' });
+    }
   }
   return closings;
 }

@@ -1,7 +1,9 @@
 import type { View } from '../domain/decide/decision.js';
+import type { DomainEvent } from '../domain/event.js';
 import {
   type Closing,
   closingsOf,
+  closingsPerhapsOver,
   type Fence,
   fenceChanges,
   fenceOf,
@@ -60,6 +62,11 @@ class Watch implements FenceWatch {
   private closed = false;
   private wake: () => void = () => undefined;
   private closings: ReadonlyMap<string, Closing> = new Map();
+  /**
+   * From this revision on all that was told to be closed is among the closings. One that goes on from a place may have
+   * been told more before. Null: it has not begun to tell.
+   */
+  private closingsKnownFrom: number | null = null;
   private readonly unsubscribe: () => void;
 
   constructor(
@@ -123,6 +130,7 @@ class Watch implements FenceWatch {
       return { map, mapVersion, leases, position: positionOf(engine), closings: this.closings };
     });
     this.position = value.position;
+    this.closingsKnownFrom = value.position.revision;
     this.telling = snapshot(watcher, { ...value, maxClockSkew: deps.maxClockSkew });
   }
 
@@ -145,15 +153,18 @@ class Watch implements FenceWatch {
       const { leaseId, ...rest } = change;
       return { ...rest, digest: leaseDigest(leaseId) };
     });
-    return [...updates, ...this.changedClosings(engine.state), { kind: 'reached', position }];
+    return [...updates, ...this.changedClosings(engine.state, from, events), { kind: 'reached', position }];
   }
 
-  private changedClosings(state: State): FenceUpdate[] {
-    const before = this.closings;
+  private changedClosings(state: State, from: LogPosition, events: readonly DomainEvent[]): FenceUpdate[] {
+    const { watcher, closings: known } = this;
+    this.closingsKnownFrom ??= this.engine.head.revision;
+    const isKnown = from.revision >= this.closingsKnownFrom;
+    const before = isKnown ? known : new Map([...closingsPerhapsOver(state.map, watcher, events), ...known]);
     if (state.inDoubt === 0 && state.freezes.size === 0 && before.size === 0) return [];
-    const now = closingsOf(state, this.watcher);
+    const now = closingsOf(state, watcher);
     this.closings = now;
-    const begun = [...now].filter(([name]) => !before.has(name));
+    const begun = [...now].filter(([name]) => !known.has(name));
     const over = [...before].filter(([name]) => !now.has(name));
     return [...begun.map(([, closing]) => closed(closing, true)), ...over.map(([, closing]) => closed(closing, false))];
   }

@@ -277,6 +277,32 @@ describe('a watch', () => {
     }
   });
 
+  it('goes on where it was, and is told what has been opened meanwhile', async () => {
+    for (const forgets of [false, true]) {
+      const { ns, log } = watched();
+      const lease = ns.hold('a', leased('vw/x'));
+      const doubtful = ns.hold('a', { ...optimistic('vw/y'), actions: ['track'] });
+      ns.letIn(doubtful, 'vw/y', 'track');
+      ns.release(doubtful);
+      ns.freeze('vw/x', { deniesChecks: true, exact: true });
+      const before = await everythingTold(await log.watch({ viewKindsOnly: true }));
+      // Wider under the same name, and then nothing.
+      ns.freeze('vw/x', { deniesChecks: true });
+      ns.thaw('vw/x');
+      for (const { admissionId } of ns.state.admissions.values()) ns.settle(admissionId, true);
+      log.advance();
+      if (forgets) log.forgetRecent();
+      const told = await everythingTold(await log.watch({ from: positionOf(before), viewKindsOnly: true }));
+      const opened = told.flatMap((one) => (one.$case === 'closed' && !one.value.closed ? [one.value.resource] : []));
+      expect([...new Set(opened)]).toEqual(['vw/x', 'vw/y']);
+      const table = tableOf([...before, ...told]);
+      const write = { resource: 'vw/x', action: 'replace', token: BigInt(lease.entries[0]?.token ?? 0) };
+      const question = { leaseId: lease.leaseId, presenterRunId: '', writes: [write] };
+      expect(tableOf(before).check(question, { databaseNow: ns.now, ageMs: 0 }).writes[0]?.reason).toBe('frozen');
+      expect(table.check(question, { databaseNow: ns.now, ageMs: 0 }).writes[0]?.reason).toBe('ok');
+    }
+  });
+
   it('refuses to go on from another history, and from too long ago (F13)', async () => {
     const { ns, log } = watched();
     const from = positionOf(await everythingTold(await log.watch()));
