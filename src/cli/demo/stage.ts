@@ -1,7 +1,5 @@
-import { randomBytes, randomInt } from 'node:crypto';
-import { once } from 'node:events';
+import { randomBytes } from 'node:crypto';
 import { mkdtemp, readFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { z } from 'zod';
@@ -9,6 +7,7 @@ import { connectWrit, type WritClient } from '../../clients/common/connect.js';
 import { toTimestamp } from '../../clients/common/time.js';
 import { wallClockMicros } from '../../platform/clock.js';
 import { EXIT } from '../../platform/lifecycle.js';
+import { freePort } from '../../storage/postgres/embedded/port.js';
 import { startEmbeddedPostgres } from '../../storage/postgres/embedded.js';
 import type { AcquireAnswer, AgentCommand, AgentConfig, Condition } from './agent.js';
 import { DEMO_MAP } from './conflict-map.js';
@@ -26,8 +25,6 @@ type Role = (typeof ROLES)[number];
 const tokensForm = z.object(Object.fromEntries(ROLES.map((role) => [role, z.string()])) as Record<Role, z.ZodString>);
 const readyForm = z.object({ event: z.literal('ready'), grpc: z.string() });
 
-/** Below the ports that outgoing connections get, so that nobody takes it while the coordinator is down for a moment. */
-const PORT_RANGE = [15_000, 32_768] as const;
 const START_ATTEMPTS = 5;
 const AUTHORITY_MICROS = 600_000_000;
 const TARGET_DATABASE = { shared_buffers: '16MB', max_connections: '20', max_wal_size: '64MB', min_wal_size: '32MB' };
@@ -239,6 +236,7 @@ export class Stage {
 
   private async startCoordinator(): Promise<void> {
     for (let attempt = 1; ; attempt += 1) {
+      // One that nobody takes while the coordinator is down for a moment.
       this.grpcPort = await freePort();
       try {
         return await this.launchCoordinator();
@@ -266,21 +264,4 @@ export class Stage {
     if (token === undefined) throw new Error('the coordinator has not told its tokens yet');
     return token;
   }
-}
-
-async function freePort(): Promise<number> {
-  for (let attempt = 0; attempt < 50; attempt += 1) {
-    const port = randomInt(PORT_RANGE[0], PORT_RANGE[1]);
-    const server = createServer();
-    server.listen({ port, host: '127.0.0.1', exclusive: true });
-    try {
-      await once(server, 'listening');
-      return port;
-    } catch {
-      // Taken: another one.
-    } finally {
-      server.close();
-    }
-  }
-  throw new Error('found no free port for the coordinator');
 }

@@ -20,5 +20,5 @@ export async function freePort(): Promise<number> {
       server.close();
     }
   }
-  throw new Error(`no free port between ${PORT_RANGE[0]} and ${PORT_RANGE[1]} for the embedded Postgres`);
+  throw new Error(`no free port between ${PORT_RANGE[0]} and ${PORT_RANGE[1]}`);
 }
