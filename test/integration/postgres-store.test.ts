@@ -394,10 +394,11 @@ describe('postgres store', () => {
     const loaded = (await store.loadSnapshot(namespace))?.leases;
     await store.close();
     const after = await tableStatistics(observer);
-    const updated = (after.lease?.updated ?? 0) - (before.lease?.updated ?? 0);
-    const hot = (after.lease?.hot ?? 0) - (before.lease?.hot ?? 0);
-    expect(updated).toBe(40 * 50);
-    expect(hot / updated).toBeGreaterThan(0.9);
+    const since = (count: 'updated' | 'hot' | 'moved'): number => (after.lease?.[count] ?? 0) - (before.lease?.[count] ?? 0);
+    expect(since('updated')).toBe(40 * 50);
+    expect(since('hot')).toBeGreaterThan(0);
+    // Whoever holds a snapshot (an ANALYZE does) keeps pages full, and rows then move; an index never makes them.
+    expect(since('updated') - since('hot') - since('moved')).toBe(0);
     expect(after.lease_write_set?.updated).toBe(before.lease_write_set?.updated);
     expect(loaded).toEqual(leases);
   });
@@ -457,6 +458,8 @@ describe('postgres store', () => {
 interface TableStatistics {
   readonly updated: number;
   readonly hot: number;
+  /** Updates that found no room on their page. Before Postgres 16, which counts them, all that were not HOT. */
+  readonly moved: number;
   readonly dead: number;
 }
 
@@ -464,13 +467,15 @@ interface TableStatistics {
 async function tableStatistics(client: pg.Client): Promise<Record<string, TableStatistics>> {
   const backends = `SELECT FROM pg_stat_activity AS a WHERE a.datname = current_database() AND a.application_name = 'writ'`;
   while (((await client.query(backends)).rowCount ?? 0) > 0) await pause(5);
-  const { rows } = await client.query<{ relname: string; updated: string; hot: string; dead: string }>(
-    `SELECT relname, n_tup_upd AS updated, n_tup_hot_upd AS hot, n_dead_tup AS dead FROM pg_stat_all_tables
+  const { rows } = await client.query<{ relname: string; updated: string; hot: string; moved: string; dead: string }>(
+    `SELECT relname, n_tup_upd AS updated, n_tup_hot_upd AS hot, n_dead_tup AS dead,
+            COALESCE((to_jsonb(s) ->> 'n_tup_newpage_upd')::bigint, n_tup_upd - n_tup_hot_upd) AS moved
+     FROM pg_stat_all_tables AS s
      WHERE schemaname = 'writ' ORDER BY relname`,
   );
   const numbers = rows.map((row) => [
     row.relname,
-    { updated: Number(row.updated), hot: Number(row.hot), dead: Number(row.dead) },
+    { updated: Number(row.updated), hot: Number(row.hot), moved: Number(row.moved), dead: Number(row.dead) },
   ]);
   return Object.fromEntries(numbers) as Record<string, TableStatistics>;
 }
