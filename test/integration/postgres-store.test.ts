@@ -394,7 +394,8 @@ describe('postgres store', () => {
     const loaded = (await store.loadSnapshot(namespace))?.leases;
     await store.close();
     const after = await tableStatistics(observer);
-    const since = (count: 'updated' | 'hot' | 'moved'): number => (after.lease?.[count] ?? 0) - (before.lease?.[count] ?? 0);
+    const since = (count: 'updated' | 'hot' | 'moved'): number =>
+      (after.lease?.[count] ?? 0) - (before.lease?.[count] ?? 0);
     expect(since('updated')).toBe(40 * 50);
     expect(since('hot')).toBeGreaterThan(0);
     // Whoever holds a snapshot (an ANALYZE does) keeps pages full, and rows then move; an index never makes them.
