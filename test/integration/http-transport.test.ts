@@ -99,8 +99,10 @@ describe('the HTTP server', () => {
       fetch(`${url}/metrics`, authorization === undefined ? {} : { headers: { authorization } });
     const anonymous = await get();
     expect(anonymous.status).toBe(401);
-    expect(anonymous.headers.get('www-authenticate')).toMatch(/^Bearer/);
+    expect(anonymous.headers.get('www-authenticate')).toBe('Bearer realm="writ"');
     expect(await problemOf(anonymous)).toMatchObject({ reason: 'UNAUTHENTICATED' });
+    const unknown = await get('Bearer token-nobody');
+    expect(unknown.headers.get('www-authenticate')).toBe('Bearer realm="writ", error="invalid_token"');
     expect(await problemOf(await get('Bearer token-runner'))).toMatchObject({ status: 403, reason: 'ROLE_REQUIRED' });
     const metrics = await get('Bearer token-auditor');
     expect(metrics.headers.get('content-type')).toContain('text/plain');

@@ -69,6 +69,12 @@ export function problemText(fault: Fault): string {
   return JSON.stringify({ type: 'about:blank', title: TITLES[status], status, detail, reason });
 }
 
+/** RFC 6750 §3.1: who presented nothing is only told what to present; who did, that it is not good. */
+function challenge(c: Context): string {
+  const presented = c.req.header('authorization') !== undefined;
+  return presented ? 'Bearer realm="writ", error="invalid_token"' : 'Bearer realm="writ"';
+}
+
 /** When to try again, where a fault does not say. */
 const DEFAULT_RETRY_MS = 1_000;
 
@@ -82,7 +88,7 @@ export function faultProblem(
   if (told === null) return null;
   const { status, reason } = told;
   const { message, details } = told.fault;
-  if (status === 401) c.header('www-authenticate', 'Bearer realm="writ"');
+  if (status === 401) c.header('www-authenticate', challenge(c));
   if (status === 429 || status === 503) {
     c.header('retry-after', String(Math.ceil(Number(details.metadata?.[RETRY_AFTER_MS] ?? DEFAULT_RETRY_MS) / 1_000)));
   }
