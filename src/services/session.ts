@@ -117,6 +117,11 @@ export class Session implements LeaseSession {
     return withCredentials(deps, engine, context, answer, input.audiences);
   }
 
+  /** It may have been this session itself that asked again. */
+  private hasPlace(engine: NamespaceEngine, leaseId: string): boolean {
+    return [...this.places].some((place) => place.engine === engine && place.leaseId === leaseId);
+  }
+
   private leave(place: Place): void {
     this.places.delete(place);
     place.stopListening();
@@ -131,7 +136,10 @@ export class Session implements LeaseSession {
     const { namespace } = engine;
     try {
       const found = await tell(this.deps, engine, leaseId);
-      if (found.value.kind === 'waiting') return;
+      if (found.value.kind === 'waiting') {
+        if (!this.hasPlace(engine, leaseId)) this.tell({ namespace, leaseId, kind: 'place_moved' });
+        return;
+      }
       const answer = await withCredentials(this.deps, engine, context, found, input.audiences);
       const { value, revision, now } = answer;
       if (value.kind === 'lease') {

@@ -127,7 +127,7 @@ export interface CallShapes {
     told:
       | { event: 'granted'; lease: SeenLease; revision: number }
       | { event: 'lost'; endReason: string }
-      | { event: 'jeopardy' | 'safe' | 'asked_to_yield' | 'input_changed' };
+      | { event: 'jeopardy' | 'safe' | 'asked_to_yield' | 'input_changed' | 'place_moved' };
   };
   put_map: { asked: { expectedVersion: number }; told: { version: number; revision: number } };
   checkpoint: { asked: Record<never, never>; told: { revision: number; hash: string } };

@@ -90,6 +90,8 @@ export function pushedTold(event: NonNullable<SessionEvent['event']>): CallShape
       return { event: 'asked_to_yield' };
     case 'inputChanged':
       return { event: 'input_changed' };
+    case 'placeMoved':
+      return { event: 'place_moved' };
     default:
       return { event: event.$case };
   }

@@ -127,7 +127,7 @@ export class Streams {
     for (const { leaseId, event } of events) {
       if (event === undefined) continue;
       this.pushed(leaseId, event);
-      if (event.$case !== 'granted' && event.$case !== 'lost') continue;
+      if (event.$case !== 'granted' && event.$case !== 'lost' && event.$case !== 'placeMoved') continue;
       this.places.get(leaseId)?.settle();
       this.places.delete(leaseId);
     }

@@ -80,6 +80,31 @@ describe('a runner', () => {
     expect(lease.signal.aborted).toBe(true);
   });
 
+  it('goes on waiting when a call of its own that was sent before arrives late, and takes its place over', async () => {
+    const { client } = counting();
+    const held = await acquire(client, request(0, 'doc/late'));
+    const idempotencyKey = 'sent-long-ago';
+    let places = 0;
+    const waiting = acquire(client, {
+      ...request(1, 'doc/late'),
+      ...{ waitMs: 60_000, idempotencyKey, onWaiting: () => (places += 1) },
+    });
+    await eventually(
+      () => places,
+      (told) => told === 1,
+    );
+    const entry = { resource: 'doc/late', access: 3, scope: 1, actions: ['replace'] };
+    const late = { runId: runs[1] ?? '', entries: [entry], wait: { seconds: 60n, nanos: 0 }, idempotencyKey };
+    const { outcome } = await client.lease.acquireWriteSet(late, { timeoutMs: 1_000 });
+    expect(outcome?.$case).toBe('waiting');
+    await eventually(
+      () => places,
+      (told) => told === 2,
+    );
+    await held.release();
+    await (await waiting).release();
+  });
+
   it('goes on without a session where there is none', async () => {
     const { client, unary } = counting();
     const session = () => Promise.reject(new WritError('UNIMPLEMENTED', 'an older coordinator'));

@@ -415,6 +415,36 @@ describe('a place in the queue', () => {
   });
 });
 
+describe('a place in the queue that another call takes over', () => {
+  it('is asked for again by who had it, and is told so: the other may be gone, as one that was sent long ago', async () => {
+    const session = new Session();
+    const held = await session.hold(run(A), 'doc/moved');
+    const key = freshKey();
+    const place = await session.wait(run(B), 'doc/moved', key);
+    const late = new Session(elsewhere.client);
+    expect(await late.wait(run(B), 'doc/moved', key)).toBe(place);
+    late.talking.stream.cancel();
+    await session.event(place, 'placeMoved');
+    expect(await session.wait(run(B), 'doc/moved', key)).toBe(place);
+    await releaseBy(run(A), held.leaseId);
+    expect((await session.event(place, 'granted')).value.lease?.leaseId).toBe(place);
+    await session.end();
+  });
+
+  it('is not, where it is the session itself that asks again', async () => {
+    const session = new Session();
+    const held = await session.hold(run(A), 'doc/again');
+    const key = freshKey();
+    const place = await session.wait(run(B), 'doc/again', key);
+    expect(await session.wait(run(B), 'doc/again', key)).toBe(place);
+    await releaseBy(run(A), held.leaseId);
+    await session.event(place, 'granted');
+    const about = session.talking.heard.flatMap(({ events }) => events).filter(({ leaseId }) => leaseId === place);
+    expect(about.map(({ event }) => event?.$case)).toEqual(['granted']);
+    await session.end();
+  });
+});
+
 describe('a lease of a session', () => {
   it('is in jeopardy when its renewal is overdue, and safe after one', async () => {
     const session = new Session();

@@ -22,7 +22,7 @@ type Stream = NumberedStream<Call, Outcome, SessionRequest, SessionResponse>;
 type Happened = NonNullable<SessionEvent['event']>;
 type Partial<M extends { fromPartial(partial: never): unknown }> = Parameters<M['fromPartial']>[0];
 
-/** How a wait went on: `told` that something came of the place, or not, as the session has ended. */
+/** How a wait went on: `told` that something came of the place, or not, as the session has ended or the place is another's. */
 export type Settled = 'told' | 'lost';
 
 /** What an acquire was answered. */
@@ -160,6 +160,7 @@ class RunnerSession {
     for (const { leaseId, event } of events) {
       if (event === undefined) continue;
       if (event.$case === 'granted' || event.$case === 'lost') this.settle(leaseId, 'told');
+      if (event.$case === 'placeMoved') this.settle(leaseId, 'lost');
       this.listeners.get(leaseId)?.(event);
     }
     return { goingAway };

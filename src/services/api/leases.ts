@@ -164,6 +164,8 @@ export type SessionEvent = { readonly namespace: string; readonly leaseId: strin
       /** Of a place in the queue; null: it was a lease. */
       readonly refusal: Refusal | null;
     }
+  /** Another call by the key has the place now. */
+  | { readonly kind: 'place_moved' }
   | LeaseNotice
 );
 

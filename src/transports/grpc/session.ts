@@ -225,5 +225,7 @@ function toWireEvent(event: SessionEvent, viewer: Principal, views: RefusalViews
         $case: 'inputChanged',
         value: { resource: event.resource, changedAt: toTimestamp(event.changedAt) },
       };
+    case 'place_moved':
+      return { $case: 'placeMoved', value: {} };
   }
 }

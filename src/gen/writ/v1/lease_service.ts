@@ -951,7 +951,7 @@ export interface SessionCall {
     | //
     /**
      * With `wait` it is answered at once: `waiting` is the place in the queue, which is kept while the session lasts. What
-     * becomes of it is pushed: `granted`, or `lost` with the refusal.
+     * becomes of it is pushed: `granted`, or `lost` with the refusal, or `place_moved` when another call takes it over.
      */
     { $case: "acquireWriteSet"; value: AcquireWriteSetRequest }
     | //
@@ -1098,6 +1098,9 @@ export interface SessionEvent {
     | //
     /** Another run was granted a WRITE on what it only READs. */
     { $case: "inputChanged"; value: LeaseInputChanged }
+    | //
+    /** The place in the queue is another call's now, and nothing more is told of it here. */
+    { $case: "placeMoved"; value: PlaceMoved }
     | undefined;
 }
 
@@ -1148,6 +1151,13 @@ export interface LeaseLost {
 export interface LeaseAskedToYield {
   /** The entry that is wanted. Told once, and again when it is wanted anew. */
   resource: string;
+}
+
+/**
+ * A later call by the same key has taken the place over: of another session, by itself, or one that was sent long ago and has
+ * arrived only now. Whoever still wants the place acquires again by that key, after a moment, as the other may want it too.
+ */
+export interface PlaceMoved {
 }
 
 /** What was read may have changed. */
@@ -7951,6 +7961,9 @@ export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
       case "inputChanged":
         LeaseInputChanged.encode(message.event.value, writer.uint32(66).fork()).join();
         break;
+      case "placeMoved":
+        PlaceMoved.encode(message.event.value, writer.uint32(74).fork()).join();
+        break;
     }
     return writer;
   },
@@ -8032,6 +8045,14 @@ export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
             message.event = { $case: "inputChanged", value: LeaseInputChanged.decode(reader, reader.uint32()) };
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.event = { $case: "placeMoved", value: PlaceMoved.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -8068,6 +8089,10 @@ export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
         ? { $case: "inputChanged", value: LeaseInputChanged.fromJSON(object.inputChanged) }
         : isSet(object.input_changed)
         ? { $case: "inputChanged", value: LeaseInputChanged.fromJSON(object.input_changed) }
+        : isSet(object.placeMoved)
+        ? { $case: "placeMoved", value: PlaceMoved.fromJSON(object.placeMoved) }
+        : isSet(object.place_moved)
+        ? { $case: "placeMoved", value: PlaceMoved.fromJSON(object.place_moved) }
         : undefined,
     };
   },
@@ -8092,6 +8117,8 @@ export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
       obj.askedToYield = LeaseAskedToYield.toJSON(message.event.value);
     } else if (message.event?.$case === "inputChanged") {
       obj.inputChanged = LeaseInputChanged.toJSON(message.event.value);
+    } else if (message.event?.$case === "placeMoved") {
+      obj.placeMoved = PlaceMoved.toJSON(message.event.value);
     }
     return obj;
   },
@@ -8137,6 +8164,12 @@ export const SessionEvent: MessageFns<SessionEvent, "writ.v1.SessionEvent"> = {
       case "inputChanged": {
         if (object.event?.value !== undefined && object.event?.value !== null) {
           message.event = { $case: "inputChanged", value: LeaseInputChanged.fromPartial(object.event.value) };
+        }
+        break;
+      }
+      case "placeMoved": {
+        if (object.event?.value !== undefined && object.event?.value !== null) {
+          message.event = { $case: "placeMoved", value: PlaceMoved.fromPartial(object.event.value) };
         }
         break;
       }
@@ -8615,6 +8648,60 @@ export const LeaseAskedToYield: MessageFns<LeaseAskedToYield, "writ.v1.LeaseAske
   fromPartial(object: DeepPartial<LeaseAskedToYield>): LeaseAskedToYield {
     const message = createBaseLeaseAskedToYield();
     message.resource = object.resource ?? "";
+    return message;
+  },
+};
+
+function createBasePlaceMoved(): PlaceMoved {
+  return {};
+}
+
+export const PlaceMoved: MessageFns<PlaceMoved, "writ.v1.PlaceMoved"> = {
+  $type: "writ.v1.PlaceMoved" as const,
+
+  encode(_: PlaceMoved, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PlaceMoved {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePlaceMoved();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(_: any): PlaceMoved {
+    return {};
+  },
+
+  toJSON(_: PlaceMoved): unknown {
+    const obj: any = {};
+    return obj;
+  },
+
+  create(base?: DeepPartial<PlaceMoved>): PlaceMoved {
+    return PlaceMoved.fromPartial(base ?? {});
+  },
+  fromPartial(_: DeepPartial<PlaceMoved>): PlaceMoved {
+    const message = createBasePlaceMoved();
     return message;
   },
 };
