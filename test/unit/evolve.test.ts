@@ -155,6 +155,17 @@ describe('lost history (P2, F13)', () => {
     expect(next.entries[0]?.token).toBeGreaterThan(lease.entries[0]?.token as number);
   });
 
+  it('a run that an operator keeps blocked is not resumed by its runner either', () => {
+    const ns = new Namespace().runs('a');
+    ns.loseHistory();
+    ns.update('a', 'blocked', { asOperator: true });
+    expect(ns.state.runs.get('a')).toMatchObject({ state: 'blocked', blockCause: 'database_changed' });
+    expect(() => ns.update('a', 'active')).toThrow(expect.objectContaining({ reason: 'RUN_BLOCKED' }));
+    ns.update('a', 'active', { asOperator: true });
+    ns.update('a', 'blocked');
+    ns.update('a', 'active');
+  });
+
   it('a new identity without lost history ends nothing', () => {
     const ns = new Namespace().runs('a');
     ns.hold('a', leased('doc/x'));

@@ -81,10 +81,11 @@ export function changeRunStates(
 /** The change alone; returns what an end is to end. An end with outcomes open is no end yet: the run is stopping (R4). */
 export function enterState(decision: Decision, change: RunChange, requestIds: readonly string[] = []): Lease[] {
   const { runs, state, reason, endReason } = change;
-  const blockCause = state === 'blocked' ? 'reported' : null;
   // The newest first: children have ended when it comes to their parent.
   for (const run of [...runs].sort((a, b) => b.createdAt - a.createdAt)) {
     const { runId, parentRunId } = run;
+    // What only an operator lifts stays so, where one says again that it is blocked.
+    const blockCause = state === 'blocked' ? (run.blockCause ?? 'reported') : null;
     const comes =
       change.endReason === null
         ? ({ state, endedAt: null, endsAs: null } as const)
