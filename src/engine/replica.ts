@@ -55,6 +55,7 @@ export class Replica {
   private readonly attachments = new Map<string, Map<string, number>>();
   private readonly due = new DueTimes();
   private readonly sweeping = new Set<NamespaceEngine>();
+  private readonly extending = new Set<NamespaceEngine>();
   private heartbeatAt: Micros = Number.NEGATIVE_INFINITY;
   private beating = false;
   private unsubscribe: () => void = () => undefined;
@@ -267,11 +268,18 @@ export class Replica {
   private async extendAttachments(): Promise<void> {
     for (const [namespace, calls] of this.attachments) {
       const engine = this.engines.get(namespace);
-      const all = [...calls].map(([leaseId, attachment]) => ({ leaseId, attachment, attached: true }));
-      for (let start = 0; engine !== undefined && start < all.length; start += ATTACH_CHUNK) {
-        const chunk = all.slice(start, start + ATTACH_CHUNK);
-        await engine.submit('system', (decision) => decideAttach(decision, chunk)).catch(() => undefined);
-      }
+      if (engine === undefined || calls.size === 0 || this.extending.has(engine)) continue;
+      // Each for itself: one that is slow costs no caller of another its place.
+      this.extending.add(engine);
+      void this.extendIn(engine, calls).finally(() => this.extending.delete(engine));
+    }
+  }
+
+  private async extendIn(engine: NamespaceEngine, calls: ReadonlyMap<string, number>): Promise<void> {
+    const all = [...calls].map(([leaseId, attachment]) => ({ leaseId, attachment, attached: true }));
+    for (let start = 0; start < all.length; start += ATTACH_CHUNK) {
+      const chunk = all.slice(start, start + ATTACH_CHUNK);
+      await engine.submit('system', (decision) => decideAttach(decision, chunk)).catch(() => undefined);
     }
   }
 
