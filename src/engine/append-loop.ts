@@ -35,6 +35,22 @@ function bytesOf(batch: AppendBatch): number {
 /** What became of one attempt. */
 type Attempt = 'again' | 'lost' | { readonly settled: Plan };
 
+/** How the commands are to be answered. */
+export interface SettledBatch {
+  readonly plan: Plan;
+  /**
+   * A reading of the database clock that was taken after the commands had come. Durations are counted from it: their
+   * callers count them from when they sent, and what was estimated for the decision may lie before that (F8).
+   */
+  readonly readAt: Micros;
+}
+
+/** An attempt whose answer was lost: it can still come, for as long as the head is where it was. */
+interface Unanswered {
+  readonly at: number;
+  readonly cause: StoreError;
+}
+
 /** Decides a batch and appends it, again and again until it is settled one way or the other. */
 export class BatchRun {
   private readonly attempted = new Map<string, Plan>();
@@ -42,33 +58,51 @@ export class BatchRun {
   private loaded: LoadedRecords = NOTHING_LOADED;
   private loadedAt = 0;
   private lastOutcome = 'records had to be looked up';
+  private readAt: Micros = 0;
+  private unanswered: Unanswered | null = null;
 
   constructor(
     private readonly log: ReplicaLog,
     private readonly options: EngineOptions,
     private readonly commands: readonly Command[],
-    /** Proves that the head is still the head: for a batch that writes nothing. */
-    private readonly confirm: () => Promise<void>,
+    /** Proves that the head is still the head: for a batch that writes nothing. Returns the time that it read. */
+    private readonly confirm: () => Promise<Micros>,
   ) {}
 
-  /** The plan by which the commands are to be answered. */
-  async settle(): Promise<Plan> {
-    let losses = 0;
-    const since = this.options.monotonicNow();
+  async settle(): Promise<SettledBatch> {
     try {
-      while (this.options.monotonicNow() - since < PATIENCE) {
-        const outcome = losses >= LOSSES_BEFORE_EXCLUSIVE ? await this.exclusively() : await this.once();
-        if (typeof outcome === 'object') return outcome.settled;
-        if (outcome === 'lost') losses += 1;
-      }
+      return { plan: await this.tryForAWhile(), readAt: this.readAt };
+    } catch (error) {
+      throw this.openOr(error);
     } finally {
       this.log.unwatch(this.attempted.keys());
+    }
+  }
+
+  private async tryForAWhile(): Promise<Plan> {
+    let losses = 0;
+    const since = this.options.monotonicNow();
+    while (this.options.monotonicNow() - since < PATIENCE) {
+      const outcome = losses >= LOSSES_BEFORE_EXCLUSIVE ? await this.exclusively() : await this.once();
+      if (typeof outcome === 'object') return outcome.settled;
+      if (outcome === 'lost') losses += 1;
     }
     throw new Fault(
       'unavailable',
       'TOO_BUSY',
       `Nothing was changed: the append did not succeed within ${PATIENCE / SECOND} s (last outcome: ${this.lastOutcome}); try again with the same key.`,
     );
+  }
+
+  /** Whatever failed since, nobody may be told that nothing was changed while an attempt can still come. */
+  private openOr(error: unknown): unknown {
+    const { unanswered } = this;
+    if (unanswered === null || unanswered.at !== this.log.head.revision) return error;
+    return error instanceof DatabaseChanged || error instanceof LogForked ? error : unanswered.cause;
+  }
+
+  private async confirmed(): Promise<void> {
+    this.readAt = Math.max(this.readAt, await this.confirm());
   }
 
   private plan(): Plan {
@@ -100,14 +134,14 @@ export class BatchRun {
       return await this.conclude(plan, result, sentAt);
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome') throw error;
-      return this.lookFor(error);
+      return this.lookFor(plan, error);
     }
   }
 
   /** A batch that writes nothing is answered only at a head that is still the head. */
   private async unchanged(plan: Plan): Promise<Attempt> {
     const before = this.log.head.revision;
-    await this.confirm();
+    await this.confirmed();
     return this.log.head.revision === before ? { settled: plan } : 'again';
   }
 
@@ -133,7 +167,10 @@ export class BatchRun {
   }
 
   private async conclude(plan: Plan, result: AppendResult, sentAt: Micros): Promise<Attempt> {
-    if (result.gate !== null) this.log.clock.observe(result.gate.now);
+    if (result.gate !== null) {
+      this.log.clock.observe(result.gate.now);
+      this.readAt = Math.max(this.readAt, result.gate.now);
+    }
     this.lastOutcome = result.outcome;
     if (result.outcome !== 'appended') this.options.observer.appendLost(result.outcome);
     switch (result.outcome) {
@@ -174,7 +211,7 @@ export class BatchRun {
 
   /** Follows the log; an earlier attempt whose answer was lost may turn up there. */
   private async followAndFind(otherwise: Attempt): Promise<Attempt> {
-    await this.confirm();
+    await this.confirmed();
     return this.found() ?? otherwise;
   }
 
@@ -184,8 +221,9 @@ export class BatchRun {
   }
 
   /** The answer was lost: the batch is at the tail, or it can still come before whatever is appended next. */
-  private async lookFor(cause: StoreError): Promise<Attempt> {
+  private async lookFor({ batch }: Plan, cause: StoreError): Promise<Attempt> {
     this.options.observer.appendLost('unknown');
+    this.unanswered = { at: batch?.expectedHead?.revision ?? 0, cause };
     const since = this.options.monotonicNow();
     for (;;) {
       try {
@@ -212,6 +250,7 @@ export class BatchRun {
     const decide = (tail: readonly EventRecord[], gate: Gate): AppendBatch | null => {
       this.log.believe(gate);
       this.log.clock.observe(gate.now);
+      this.readAt = Math.max(this.readAt, gate.now);
       this.log.take(tail);
       if (this.found() !== null) return null;
       plan = this.plan();
@@ -226,8 +265,8 @@ export class BatchRun {
       if (plan === null || result === null) return this.once();
       return await this.conclude(plan, result, sentAt);
     } catch (error) {
-      if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome') throw error;
-      return this.lookFor(error);
+      if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome' || plan === null) throw error;
+      return this.lookFor(plan, error);
     }
   }
 }

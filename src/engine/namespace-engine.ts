@@ -3,7 +3,7 @@ import { Fault } from '../domain/fault.js';
 import { emptyState, type State } from '../domain/state.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import { type Head, type Store, StoreError } from '../storage/store.js';
-import { BatchRun, BatchTooLarge } from './append-loop.js';
+import { BatchRun, BatchTooLarge, type SettledBatch } from './append-loop.js';
 import { type Command, newCommand, type Plan } from './batch.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
@@ -187,10 +187,13 @@ export class NamespaceEngine {
   /** The read index: afterwards the state is at least as new as the database was after the call. */
   private confirm(): Promise<{ log: ReplicaLog; now: Micros }> {
     return this.guarded(async () => {
+      const before = this.log;
+      const seen = before?.head ?? null;
       const gate = await this.readIndex.next();
       const log = this.usable();
       this.confirmedHead = gate.head?.revision ?? 0;
-      await log.accept(gate);
+      // Of a log that was loaded meanwhile nothing had been seen.
+      await log.accept(gate, log === before ? seen : null);
       this.confirmedAt = this.options.monotonicNow();
       if (!this.options.alive()) {
         throw new Fault(
@@ -310,10 +313,10 @@ export class NamespaceEngine {
   /** Bad data fails only the command that brought it: the batch is halved until it stands alone; so is one too large. */
   private async runBatch(commands: readonly Command[]): Promise<void> {
     try {
-      const run = new BatchRun(this.usable(), this.options, commands, async () => void (await this.confirm()));
-      const plan = await run.settle();
-      if (plan.batch !== null) this.refusedAt = Number.NEGATIVE_INFINITY;
-      answerAll(commands, plan);
+      const confirm = async (): Promise<Micros> => (await this.confirm()).now;
+      const settled = await new BatchRun(this.usable(), this.options, commands, confirm).settle();
+      if (settled.plan.batch !== null) this.refusedAt = Number.NEGATIVE_INFINITY;
+      answerAll(commands, settled);
     } catch (error) {
       if (error instanceof StoreError && error.kind === 'read_only') this.refusedAt = this.options.monotonicNow();
       const parted = error instanceof BatchTooLarge || (error instanceof StoreError && error.kind === 'bad_data');
@@ -346,14 +349,15 @@ const ANSWERED_PER_TURN = 16;
  * In portions: while one is written, the callers of the one before send their next calls, and the next batch is under
  * way. Answered all at once, callers, coordinator and database would work in turns, each waiting for the other two.
  */
-function answerAll(commands: readonly Command[], plan: Plan, from = 0): void {
+function answerAll(commands: readonly Command[], settled: SettledBatch, from = 0): void {
+  const { plan, readAt } = settled;
   const end = Math.min(commands.length, from + ANSWERED_PER_TURN);
-  for (let index = from; index < end; index += 1) answer(commands[index], plan.outcomes[index]);
-  if (end < commands.length) setImmediate(() => answerAll(commands, plan, end));
+  for (let index = from; index < end; index += 1) answer(commands[index], plan.outcomes[index], readAt);
+  if (end < commands.length) setImmediate(() => answerAll(commands, settled, end));
 }
 
-function answer(command: Command | undefined, outcome: Plan['outcomes'][number] | undefined): void {
+function answer(command: Command | undefined, outcome: Plan['outcomes'][number] | undefined, readAt: Micros): void {
   if (outcome === undefined) command?.reject(new Error('a command without outcome'));
   else if ('error' in outcome) command?.reject(toFault(outcome.error));
-  else command?.resolve({ value: outcome.value, revision: outcome.revision, now: outcome.now });
+  else command?.resolve({ ...outcome, now: Math.max(outcome.now, readAt) });
 }

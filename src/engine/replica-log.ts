@@ -87,11 +87,16 @@ export class ReplicaLog {
     }
   }
 
-  /** Takes over what a gate says, and follows the log as far as it goes. */
-  async accept(gate: Gate): Promise<void> {
+  /**
+   * Takes over what a gate says, and follows the log as far as it goes. It must go on from `seen`, the head here when the
+   * gate was asked for: data can be loaded in the place of newer data without a restart or a new table.
+   */
+  async accept(gate: Gate, seen: Head | null): Promise<void> {
     this.believe(gate);
     this.clock.observe(gate.now);
     if (gate.head === null) throw new LogForked('the namespace is gone from the database');
+    if (seen !== null && !goesOnFrom(seen, gate.head))
+      throw new LogForked(`the log does not go on from revision ${seen.revision} as this replica knows it`);
     await this.follow(gate.head.revision);
   }
 
@@ -170,4 +175,9 @@ export class ReplicaLog {
     this.options.witness.note(this.namespace, this.head);
     this.onAdvance();
   }
+}
+
+/** As far as a head can tell; what follows it is told by the hashes of the events. */
+function goesOnFrom(seen: Head, { revision, hash }: Head): boolean {
+  return revision > seen.revision || (revision === seen.revision && hash === seen.hash);
 }

@@ -9,7 +9,7 @@ import { Fault } from '../domain/fault.js';
 import type { FenceVerdict } from '../domain/fence.js';
 import { deniesWrites } from '../domain/freeze.js';
 import type { Lease } from '../domain/lease.js';
-import { SECOND } from '../domain/time.js';
+import { type Micros, SECOND } from '../domain/time.js';
 import type { Answer, NamespaceEngine } from '../engine/namespace-engine.js';
 import { monotonicMicros } from '../platform/clock.js';
 import type { At, CallContext, CheckedFence, CheckFenceInput } from './api.js';
@@ -73,16 +73,24 @@ async function letIn(
   input: CheckFenceInput,
 ): Promise<Answer<Decided>> {
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const admitted = await engine.submit(context.principal.name, (decision) => {
+    const { value, revision, now } = await engine.submit(context.principal.name, (decision) => {
+      const decidedAt = decision.now;
       const decided = look(decision);
-      return isUnadmitted(decided) ? admit(decision, decided, context, input) : null;
+      return isUnadmitted(decided) ? { decidedAt, admitted: admit(decision, decided, context, input) } : null;
     });
-    const { value } = admitted;
-    if (value !== null) return { ...admitted, value };
+    if (value !== null) return { value: asOf(value.admitted, now - value.decidedAt), revision, now };
     const read = await engine.read(look);
     if (!isUnadmitted(read.value)) return read;
   }
   throw new Fault('unavailable', 'TOO_BUSY', 'The same check is made again and again; nothing was let in. Try again.');
+}
+
+/** What is left counts from the time that the append read, as the target counts it from when it asked. */
+function asOf(decided: Decided, elapsed: Micros): Decided {
+  const { verdict: found } = decided;
+  return found.validFor === null
+    ? decided
+    : { ...decided, verdict: { ...found, validFor: Math.max(0, found.validFor - elapsed) } };
 }
 
 function admit(decision: Decision, decided: Decided, context: CallContext, input: CheckFenceInput): Decided {

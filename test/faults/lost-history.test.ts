@@ -15,7 +15,7 @@ import {
   write,
 } from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
-import { becomeStandby, copyServer, restoreCopy, sql, timelineOf } from '../support/older-database.js';
+import { becomeStandby, copyServer, copyTables, restoreCopy, sql, timelineOf } from '../support/older-database.js';
 import { type PrivatePostgres, startPrivatePostgres } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -153,6 +153,25 @@ test('a copy of the database loaded into the same cluster', async () => {
     'ALTER DATABASE reloaded RENAME TO writ',
   );
   await expectLost(await replica(server.url, dataDir), kept, true);
+});
+
+test('an older state loaded into the same tables while replicas run: no restart, no new table', async () => {
+  server = await startPrivatePostgres();
+  const dataDir = await makeTestDirectory('witness');
+  const running = await replica(server.url, dataDir);
+  await putMap(running.api, SIMPLE_MAP);
+  const kept = await hold(running);
+  const reload = await copyTables(server.url);
+  const lost = await granted(running.api, await createRun(running.api), [write('item/b', 'set')]);
+  await reload();
+  // Nobody has written since: the check itself finds the log shorter than it was.
+  await expect(check(running.api, lost)).rejects.toMatchObject({ reason: 'DATABASE_CHANGED' });
+  await eventually(
+    () => check(running.api, lost).catch(() => null),
+    (seen) => seen !== null,
+  );
+  await expectLost(running, kept, true);
+  expect((await check(running.api, lost)).reason).toBe('unknown_lease');
 });
 
 test('a standby promoted after losing the last commits, and a second one after that one died (F13)', async () => {

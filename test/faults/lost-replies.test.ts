@@ -18,12 +18,14 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
 /** What happens to the next appends' answers. */
-type Mishap = 'none' | 'lost_after_commit' | 'lost_before_commit' | 'lands_late';
+type Mishap = 'none' | 'lost_after_commit' | 'lost_before_commit' | 'lands_late' | 'held_back' | 'no_connection';
 
 /** The real store behind a line that loses answers. */
 class LossyStore {
   mishaps: Mishap[] = [];
   readonly late: Promise<AppendResult | null>[] = [];
+  /** Lets what was held back go on to the database. */
+  letGo: () => void = () => undefined;
 
   wrap(store: Store): Store {
     return { ...store, append: (batch) => this.append(store, batch) };
@@ -32,6 +34,13 @@ class LossyStore {
   private async append(store: Store, batch: AppendBatch): Promise<AppendResult> {
     const mishap = this.mishaps.shift() ?? 'none';
     if (mishap === 'none') return store.append(batch);
+    if (mishap === 'no_connection') throw new StoreError('unavailable', 'the database cannot be reached');
+    if (mishap === 'held_back') {
+      const released = new Promise<void>((resolve) => {
+        this.letGo = resolve;
+      });
+      this.late.push(released.then(() => store.append(batch)));
+    }
     if (mishap === 'lost_after_commit') await store.append(batch);
     // The statement is still on its way when its answer counts as lost: it meets whatever was appended meanwhile.
     if (mishap === 'lands_late') this.late.push(store.append(batch).catch(() => null));
@@ -92,6 +101,18 @@ describe('F1: the answer of an append is lost', () => {
       }
     });
   }
+
+  test('nobody is told that nothing was changed while the append can still come', async () => {
+    const run = await createRun(b.api);
+    const input = acquireInput(run, [write(fresh(), 'set')]);
+    lossy.mishaps = ['held_back', 'no_connection'];
+    await expect(a.api.acquireWriteSet(as('runner'), input)).rejects.toMatchObject({ reason: 'UNKNOWN_OUTCOME' });
+    lossy.letGo();
+    expect(await Promise.all(lossy.late.splice(0))).toMatchObject([{ outcome: 'appended' }]);
+    const lease = leaseOf((await b.api.acquireWriteSet(as('runner'), input)).value);
+    expect(await eventsOf(run, 'lease_granted')).toBe(1);
+    expect((await check(b.api, lease)).allowed).toBe(true);
+  });
 
   test('several answers in a row, while another replica appends in between', async () => {
     for (let round = 0; round < 10; round += 1) {

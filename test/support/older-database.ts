@@ -62,3 +62,14 @@ export async function timelineOf(url: string): Promise<string> {
     await client.end();
   }
 }
+
+/** Keeps what the tables have now; returns how to load it again in the place of what they have then, as a dump of data does. */
+export async function copyTables(url: string): Promise<() => Promise<void>> {
+  const each = (statement: string): string => `
+DO $each$ DECLARE one text; BEGIN
+  FOR one IN SELECT tablename FROM pg_tables WHERE schemaname = 'writ' LOOP EXECUTE format('${statement}', one); END LOOP;
+END $each$`;
+  await sql(url, 'CREATE SCHEMA kept', each('CREATE TABLE kept.%1$I AS TABLE writ.%1$I'));
+  const reload = each('TRUNCATE writ.%1$I; INSERT INTO writ.%1$I OVERRIDING SYSTEM VALUE SELECT * FROM kept.%1$I');
+  return () => sql(url, `SET session_replication_role = replica; ${reload}`);
+}
