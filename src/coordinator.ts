@@ -285,6 +285,7 @@ class ComposedCoordinator implements Coordinator {
   async #drainCalls(withinMs: number): Promise<void> {
     clearInterval(this.#readiness);
     this.#httpServer.endStreams();
+    this.#services?.leave();
     await this.#grpcServer.drain(withinMs * DRAIN_SHARE);
   }
 

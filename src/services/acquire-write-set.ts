@@ -129,7 +129,7 @@ export function toCommand(context: CallContext, input: AcquireInput): AcquireCom
   };
 }
 
-/** Hangs on the waiting request until it is settled, the block is over, or the caller has gone. */
+/** Hangs on the waiting request until it is settled, the block is over, or the caller or this replica goes. */
 export async function waitForGrant(
   deps: Deps,
   engine: NamespaceEngine,
@@ -145,32 +145,32 @@ export async function waitForGrant(
     context.deadlineMs === null ? MAX_BLOCK : context.deadlineMs * MILLISECOND - DEADLINE_MARGIN,
   );
   try {
-    await settled(engine, leaseId, attachment, block / MILLISECOND, context.signal);
+    await settled(engine, leaseId, attachment, block / MILLISECOND, [context.signal, deps.leaving]);
   } finally {
     await deps.installation.detach(engine.namespace, leaseId, attachment);
   }
   return tell(deps, engine, leaseId);
 }
 
-/** Resolves when the request is not waiting any more, another call took its place over, or time is up. */
+/** Resolves when the request is not waiting any more, another call took its place over, time is up, or somebody goes. */
 function settled(
   engine: NamespaceEngine,
   leaseId: string,
   attachment: number,
   blockMs: number,
-  signal: AbortSignal,
+  signals: readonly AbortSignal[],
 ): Promise<void> {
   return new Promise((resolve) => {
     const finish = (): void => {
       clearTimeout(timer);
       stopListening();
-      signal.removeEventListener('abort', finish);
+      for (const signal of signals) signal.removeEventListener('abort', finish);
       resolve();
     };
     const stopListening = engine.onSettled(leaseId, attachment, finish);
     const timer = setTimeout(finish, Math.max(0, blockMs));
-    signal.addEventListener('abort', finish);
-    if (signal.aborted) finish();
+    for (const signal of signals) signal.addEventListener('abort', finish);
+    if (signals.some((signal) => signal.aborted)) finish();
   });
 }
 

@@ -37,6 +37,8 @@ export interface Deps {
   readonly fenceWatches: WatchLimit;
   readonly logStreams: WatchLimit;
   readonly sessionLeases: SessionLeases;
+  /** Aborted when this replica is about to shut down: whoever hangs on a waiting request is told its place (F26). */
+  readonly leaving: AbortSignal;
 }
 
 /** The engine of the call's namespace. */

@@ -94,6 +94,8 @@ export interface Services {
   readonly api: WritApi;
   /** Resolves once the default namespace can decide. */
   start(): Promise<void>;
+  /** Lets go of those who hang on a call: each is answered at once with its place, and asks another replica (F26). */
+  leave(): void;
   /** Resolves when nothing runs any more; denials not yet appended are appended first. */
   stop(): Promise<void>;
   ready(): { readonly ready: boolean; readonly reasons: readonly string[] };
@@ -135,6 +137,7 @@ export function createServices(options: ServicesOptions): Services {
   const workshop = new MapWorkshop(bounds);
   const ring = keyRingOf(options, installation);
   const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
+  const leaving = new AbortController();
   const deps: Deps = {
     installation,
     bounds,
@@ -150,6 +153,7 @@ export function createServices(options: ServicesOptions): Services {
     fenceWatches: new WatchLimit('watches of fences'),
     logStreams: new WatchLimit('streams of the log'),
     sessionLeases: new SessionLeases(),
+    leaving: leaving.signal,
   };
   const tailers = createTailers(options, databases, installation);
   const checkpoints = new ScheduledCheckpoints({
@@ -179,6 +183,7 @@ export function createServices(options: ServicesOptions): Services {
       checkpoints.start();
       stateCheckpoints.start();
     },
+    leave: () => leaving.abort(),
     async stop() {
       checkpoints.stop();
       stateCheckpoints.stop();

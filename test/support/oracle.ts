@@ -1114,7 +1114,8 @@ export class Auditor {
 
   /** "Every live lease ends, every run is blocked until an operator resumes it." */
   private lost(databaseNow: Micros): void {
-    for (const lease of [...this.active, ...this.waiting]) {
+    // What a lease is a part of was there before it.
+    for (const lease of [...this.active, ...this.waiting].reverse()) {
       this.ended(lease.leaseId, 'database_changed', '', databaseNow, null);
       // How long its locks stay is judged by what verifiers accept; that they go is written.
       if (lease.unasked.size > 0) this.delays.set(lease.leaseId, { ...lease, entries: [], until: 0 });

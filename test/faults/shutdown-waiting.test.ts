@@ -1,0 +1,58 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { newRun, SIMPLE_MAP, setEntry } from '../support/workload.js';
+
+// F26, P9: a replica is shut down while callers hang on requests that wait there.
+
+let leaving: CoordinatorProcess;
+let staying: CoordinatorProcess;
+
+beforeAll(async () => {
+  leaving = await startCoordinatorProcess();
+  staying = await startCoordinatorProcess({ dataDir: leaving.dataDir });
+  await staying
+    .client('admin')
+    .conflictMap.putConflictMap({ document: SIMPLE_MAP, expectedVersion: 0n, reason: 'test' });
+});
+
+afterAll(async () => {
+  await leaving?.stop();
+  await staying?.stop();
+});
+
+test('they are told their place at once, and have it at another replica', async () => {
+  const [here, there] = [leaving.client('runner'), staying.client('runner')];
+  const resource = `item/${randomUUID()}`;
+  const [holder, byGrpc, byHttp] = [await newRun(there), await newRun(there), await newRun(there)];
+  const ask = (runId: string) => ({ runId, entries: [setEntry(resource)], idempotencyKey: `take ${runId}` });
+  const held = await there.lease.acquireWriteSet(ask(holder));
+  if (held.outcome?.$case !== 'lease') throw new Error(`not granted: ${held.outcome?.$case}`);
+
+  const wait = { seconds: 60n, nanos: 0 };
+  const first = here.lease.acquireWriteSet({ ...ask(byGrpc), wait });
+  await expect.poll(async () => (await there.lease.listLeases({ runId: byGrpc })).leases).toHaveLength(1);
+  const second = fetch(`http://${leaving.http}/v1/leases`, {
+    method: 'POST',
+    headers: {
+      authorization: `Bearer ${leaving.tokens.runner}`,
+      'content-type': 'application/json',
+      'idempotency-key': `take ${byHttp}`,
+    },
+    body: JSON.stringify({
+      runId: byHttp,
+      entries: [{ resource, access: 'ACCESS_WRITE', actions: ['set'] }],
+      wait: '60s',
+    }),
+  });
+  await expect.poll(async () => (await there.lease.listLeases({ runId: byHttp })).leases).toHaveLength(1);
+
+  const stopped = leaving.stop();
+  expect((await first).outcome).toMatchObject({ $case: 'waiting', value: { place: 1 } });
+  expect(await (await second).json()).toMatchObject({ waiting: { place: 2 } });
+  expect(await stopped).toBe(0);
+
+  const again = there.lease.acquireWriteSet({ ...ask(byGrpc), wait });
+  await there.lease.releaseLease({ runId: holder, lease: { $case: 'leaseId', value: held.outcome.value.leaseId } });
+  expect((await again).outcome?.$case).toBe('lease');
+});
