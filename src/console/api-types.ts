@@ -2528,7 +2528,7 @@ export interface components {
         };
         /** @description Extends leases. */
         RenewLeasesRequest: {
-            /** @description 1 to 1,000. */
+            /** @description 1 to 1,000. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE, and none is renewed. */
             renewals?: components["schemas"]["Renewal"][];
             /** @description The run that holds them. Required. */
             runId: string;

@@ -5,6 +5,7 @@ import { isPast, type Lease, type LeaseState, underLockDelay } from '../domain/l
 import { delayedLeases, liveLeasesOf, type State } from '../domain/state.js';
 import type { Micros } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
+import { leaseBytes } from './answer-size.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
 import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
@@ -12,9 +13,6 @@ import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
 /** Rows of the projections looked at for one page, when most do not match. */
 const MAX_SCANNED = 10_000;
 const SCAN_PAGE = 1_000;
-/** Of a lease, and of each of its entries, beside their names: in an answer, about. */
-const LEASE_OVERHEAD = 256;
-const ENTRY_OVERHEAD = 64;
 
 /** Whether a caller may see leases and runs of others. */
 export function seesAll(context: CallContext): boolean {
@@ -90,14 +88,7 @@ function* candidates(state: State, runId: string, principal: string | null): Ite
 }
 
 function pagedLeases(rows: readonly Lease[], size: number): Paged<Lease> {
-  return paged(rows, Math.min(size, fitting(rows, bytesOf)), (lease) => lease.leaseId);
-}
-
-function bytesOf({ purpose, entries }: Lease): number {
-  let bytes = LEASE_OVERHEAD + Buffer.byteLength(purpose);
-  for (const { resource, actions, impliedBy, observedVersion } of entries)
-    bytes += ENTRY_OVERHEAD + Buffer.byteLength([resource, impliedBy, observedVersion, ...actions].join('  '));
-  return bytes;
+  return paged(rows, Math.min(size, fitting(rows, leaseBytes)), (lease) => lease.leaseId);
 }
 
 async function listEnded(engine: NamespaceEngine, context: CallContext, query: LeaseQuery): Promise<At<Paged<Lease>>> {

@@ -2,6 +2,7 @@ import type { View } from '../domain/decide/decision.js';
 import { decideRenew } from '../domain/decide/renew.js';
 import { noticesOf } from '../domain/notices.js';
 import { SECOND } from '../domain/time.js';
+import { checkAnswerFits } from './answer-size.js';
 import type { At, CallContext, RenewalOutcome, RenewInput } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
@@ -27,18 +28,17 @@ export async function renewLeases(
   checks.done();
   const engine = await engineOf(deps, context);
   const ids = requestIds(context.requestId);
-  const answer = await engine.submit(context.principal.name, (decision) =>
-    withNotices(
-      decision,
-      decideRenew(decision, { principal: context.principal.name, requestIds: ids, ...input }).map(
-        ({ leaseId, refusal }) => ({
-          leaseId,
-          refusal,
-          lease: refusal === null ? (decision.lease(leaseId) ?? null) : null,
-        }),
-      ),
-    ),
-  );
+  const answer = await engine.submit(context.principal.name, (decision) => {
+    const command = { principal: context.principal.name, requestIds: ids, ...input };
+    const results = decideRenew(decision, command).map(({ leaseId, refusal }) => ({
+      leaseId,
+      refusal,
+      lease: refusal === null ? (decision.lease(leaseId) ?? null) : null,
+    }));
+    // What is thrown here leaves nothing of the decision.
+    if (results.length > 1) checkAnswerFits(results.flatMap(({ lease }) => lease ?? []));
+    return withNotices(decision, results);
+  });
   for (const { refusal } of answer.value) if (refusal !== null) deps.metrics.refused(engine.namespace, refusal.kind);
   return answer;
 }

@@ -59,13 +59,21 @@ export function sessionTalk(
   };
 }
 
-/** A lease of many entries, or the answer to many renewals, fills a message by itself. */
+const BYTES_OF_COMMON_SIZE = 1_024;
+
+/** Leases, refusals and lists have as many parts as their resources: a few of them fill a message. */
 function weightOf(item: Item): number {
-  const outcome = item.kind === 'answer' ? item.answer.outcome : undefined;
-  if (outcome?.$case === 'renewLeases') return 4 * outcome.value.results.length;
-  if (outcome?.$case === 'listLeases') return 1 + 4 * outcome.value.leases.length;
-  if (outcome?.$case !== 'acquireWriteSet' || outcome.value.outcome?.$case !== 'lease') return 1;
-  return 1 + outcome.value.outcome.value.entries.length / 4;
+  return Math.max(1, bytesIn(item) / BYTES_OF_COMMON_SIZE);
+}
+
+/** At most so many, about, whatever it is. */
+function bytesIn(part: unknown): number {
+  if (typeof part === 'string') return 3 * part.length + 2;
+  if (typeof part !== 'object' || part === null) return 10;
+  if (part instanceof Uint8Array) return part.length + 2;
+  let bytes = 2;
+  for (const inner of Object.values(part)) bytes += bytesIn(inner);
+  return bytes;
 }
 
 class SessionCalls extends NumberedCalls<wire.SessionRequest, wire.SessionCall, Item> {

@@ -443,7 +443,10 @@ export interface RenewLeasesRequest {
   namespace: string;
   /** The run that holds them. Required. */
   runId: string;
-  /** 1 to 1,000. */
+  /**
+   * 1 to 1,000. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE, and none is
+   * renewed.
+   */
   renewals: Renewal[];
 }
 
