@@ -97,7 +97,7 @@ export class BatchRun {
   /** Whatever failed since, nobody may be told that nothing was changed while an attempt can still come. */
   private openOr(error: unknown): unknown {
     const { unanswered } = this;
-    if (unanswered === null || unanswered.at !== this.log.head.revision) return error;
+    if (unanswered === null || (unanswered.at !== this.log.head.revision && this.found() === null)) return error;
     return error instanceof DatabaseChanged || error instanceof LogForked ? error : unanswered.cause;
   }
 
@@ -212,7 +212,13 @@ export class BatchRun {
   /** Follows the log; an earlier attempt whose answer was lost may turn up there. */
   private async followAndFind(otherwise: Attempt): Promise<Attempt> {
     await this.confirmed();
-    return this.found() ?? otherwise;
+    return this.proven(this.found() ?? otherwise);
+  }
+
+  /** What was found is committed, and may be on this server alone yet: a commit that was cancelled is no success (P8). */
+  private async proven(attempt: Attempt): Promise<Attempt> {
+    if (typeof attempt === 'object') await this.options.proveCommits();
+    return attempt;
   }
 
   private found(): Attempt | null {
@@ -261,7 +267,7 @@ export class BatchRun {
     try {
       const result = await this.options.store.appendExclusively(this.log.namespace, this.log.head.revision, decide);
       const found = this.found();
-      if (found !== null) return found;
+      if (found !== null) return await this.proven(found);
       if (plan === null || result === null) return this.once();
       return await this.conclude(plan, result, sentAt);
     } catch (error) {

@@ -24,6 +24,8 @@ export interface EngineOptions {
   readonly monotonicNow: () => Micros;
   /** False when this replica's last committed heartbeat is too old to be believed. */
   readonly alive: () => boolean;
+  /** Resolves once whatever was committed before this call is as safe as a commit that is acknowledged: by another commit. */
+  readonly proveCommits: () => Promise<void>;
   readonly observer: EngineObserver;
   /** Most commands in one append. */
   readonly maxBatch: number;

@@ -37,7 +37,7 @@ const OPEN_WAIT_MS = 2_000;
 /** Most attachments that one command extends. */
 const ATTACH_CHUNK = 500;
 
-export interface ReplicaOptions extends Omit<EngineOptions, 'alive'> {
+export interface ReplicaOptions extends Omit<EngineOptions, 'alive' | 'proveCommits'> {
   readonly replicaId: string;
   /** Whether a namespace that is found in this database lives here, and is no copy that was left behind. */
   readonly livesHere: (namespace: string) => Promise<boolean>;
@@ -63,7 +63,7 @@ export class Replica {
   private readonly engineOptions: EngineOptions;
 
   constructor(private readonly options: ReplicaOptions) {
-    this.engineOptions = { ...options, alive: () => this.alive() };
+    this.engineOptions = { ...options, alive: () => this.alive(), proveCommits: () => this.writeHeartbeat() };
   }
 
   /** Starts the background work and opens every namespace there is; "default" exists from the start. */
@@ -227,16 +227,20 @@ export class Replica {
   private async beat(): Promise<void> {
     if (this.beating) return;
     this.beating = true;
-    // Counted from the send: the commit cannot be older than that.
-    const sentAt = this.options.monotonicNow();
     try {
-      await this.options.store.heartbeat(this.options.replicaId);
-      this.heartbeatAt = sentAt;
+      await this.writeHeartbeat();
     } catch (error) {
       this.options.observer.notice('the heartbeat could not be written', { error: String(error) });
     } finally {
       this.beating = false;
     }
+  }
+
+  private async writeHeartbeat(): Promise<void> {
+    // Counted from the send: the commit cannot be older than that.
+    const sentAt = this.options.monotonicNow();
+    await this.options.store.heartbeat(this.options.replicaId);
+    this.heartbeatAt = Math.max(this.heartbeatAt, sentAt);
   }
 
   private async poll(): Promise<void> {

@@ -1,0 +1,213 @@
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { DEFAULT_BOUNDS, type Decision } from '../../src/domain/decide/decision.js';
+import { SECOND } from '../../src/domain/time.js';
+import { createNamespace } from '../../src/engine/establish.js';
+import { NamespaceEngine } from '../../src/engine/namespace-engine.js';
+import type { EngineOptions } from '../../src/engine/options.js';
+import { monotonicMicros } from '../../src/platform/clock.js';
+import { migrate } from '../../src/storage/postgres/migrate.js';
+import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { type Store, StoreError } from '../../src/storage/store.js';
+import { as, check, createRun, eventually, granted, putMap, startReplica, write } from '../support/coordinator.js';
+import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
+import { SIMPLE_MAP } from '../support/workload.js';
+
+// What one replica's engine does where the database, or a command, is not as it should be (design: the engine).
+
+let database: TestDatabase;
+let store: Store;
+let beside: pg.Client;
+let namespaces = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, { log: () => undefined });
+  store = createPostgresStore({ url: database.url, maxConnections: 5, prepared: PREPARED });
+  beside = new pg.Client(database.url);
+  await beside.connect();
+});
+
+afterAll(async () => {
+  await beside?.end();
+  await store?.close();
+  await database?.drop();
+});
+
+function optionsWith(more: Partial<EngineOptions>): EngineOptions {
+  const nothing = (): undefined => undefined;
+  return {
+    store,
+    bounds: DEFAULT_BOUNDS,
+    maxClockSkew: 1 * SECOND,
+    failover: 'asynchronous',
+    witness: { read: () => null, note: nothing, flush: async () => undefined, close: async () => undefined },
+    monotonicNow: monotonicMicros,
+    alive: () => true,
+    proveCommits: async () => undefined,
+    observer: {
+      batchAppended: nothing,
+      appendLost: nothing,
+      gateRead: nothing,
+      problem: nothing,
+      notice: nothing,
+    },
+    maxBatch: 1_024,
+    maxQueue: 1_024,
+    pollInterval: SECOND,
+    ...more,
+  };
+}
+
+/** In a namespace of its own, unless one is given. */
+async function startEngine(
+  more: Partial<EngineOptions> = {},
+  namespace = `engine-${++namespaces}`,
+): Promise<NamespaceEngine> {
+  const options = optionsWith(more);
+  await createNamespace(namespace, 'system', options);
+  const engine = new NamespaceEngine(namespace, options);
+  await engine.start();
+  return engine;
+}
+
+/** A command that any namespace takes. */
+const note = (reason: string) => (decision: Decision) => decision.emit({ kind: 'texts_erased', runId: '', reason });
+
+describe('an append that loses', () => {
+  test('twice is made a third time while nobody else can', async () => {
+    const winner = await startEngine();
+    let losses = 0;
+    let exclusive = 0;
+    const losing: Store = {
+      ...store,
+      async append(batch) {
+        losses += 1;
+        await winner.submit('test', note('was faster'));
+        return store.append(batch);
+      },
+      appendExclusively(...asked) {
+        exclusive += 1;
+        return store.appendExclusively(...asked);
+      },
+    };
+    const loser = await startEngine({ store: losing }, winner.namespace);
+    const { revision } = await loser.submit('test', note('at last'));
+    expect([losses, exclusive]).toEqual([2, 1]);
+    expect((await winner.read((view) => view.state.revision)).value).toBe(revision);
+  });
+});
+
+describe('a command', () => {
+  test('whose data the database refuses fails alone, and the rest of its batch is written', async () => {
+    let batches = 0;
+    const counting: Store = {
+      ...store,
+      append(batch) {
+        batches += 1;
+        return store.append(batch);
+      },
+    };
+    const engine = await startEngine({ store: counting });
+    const answers = await Promise.allSettled(
+      ['a', 'b', 'c\u0000', 'd', 'e'].map((reason) => engine.submit('test', note(reason))),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    expect((answers[2] as PromiseRejectedResult).reason).toMatchObject({ reason: 'BAD_DATA' });
+    const written = await store.listEvents(engine.namespace, { kinds: ['texts_erased'], limit: 100 });
+    expect(written.flatMap(({ texts }) => texts.map(({ text }) => text))).toEqual(['a', 'b', 'd', 'e']);
+    // They had come together.
+    expect(batches).toBeGreaterThan(1);
+  });
+
+  test('past the bound of those that wait is refused, and changes nothing', async () => {
+    const engine = await startEngine({ maxQueue: 3 });
+    const answers = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => engine.submit('test', note(name))));
+    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'rejected']);
+    expect((answers[3] as PromiseRejectedResult).reason).toMatchObject({ reason: 'QUEUE_FULL' });
+    expect(await store.listEvents(engine.namespace, { kinds: ['texts_erased'], limit: 100 })).toHaveLength(3);
+  });
+});
+
+/** Puts one more event at the end of the log: as the last one, but for its kind and time. */
+async function appendByHand(namespace: string, { kind = 'kind', later = 0 }): Promise<void> {
+  await beside.query(
+    `INSERT INTO writ.event (namespace, revision, time_us, batch_id, kind, body_version, actor, run_id, lease_id,
+       resources, request_ids, body, prev_hash, hash)
+     SELECT namespace, revision + 1, time_us + $2, batch_id, ${kind}, body_version, actor, run_id, lease_id, resources,
+       request_ids, body, hash, sha256(hash)
+     FROM writ.event WHERE namespace = $1 ORDER BY revision DESC LIMIT 1`,
+    [namespace, later],
+  );
+}
+
+describe('nothing is decided', () => {
+  test('past an event that this version cannot read', async () => {
+    const engine = await startEngine();
+    await appendByHand(engine.namespace, { kind: `'of_the_future'` });
+    await expect(engine.read(() => null)).rejects.toMatchObject({ reason: 'UNKNOWN_EVENT' });
+    await expect(engine.submit('test', note('a'))).rejects.toMatchObject({ reason: 'UNKNOWN_EVENT' });
+  });
+
+  test('on a database whose clock is behind the last event', async () => {
+    const engine = await startEngine();
+    await appendByHand(engine.namespace, { later: 3_600 * SECOND });
+    await expect(createNamespace(engine.namespace, 'test', optionsWith({}))).rejects.toMatchObject({
+      reason: 'CLOCK_BEHIND',
+    });
+  });
+
+  test('on a database that acknowledges what it may forget', async () => {
+    const { rows } = await beside.query('SELECT quote_ident(current_database()) AS name');
+    const target = `ALTER DATABASE ${rows[0]?.name}`;
+    await beside.query(`${target} SET synchronous_commit = off`);
+    const fresh = createPostgresStore({ url: database.url, maxConnections: 2, prepared: PREPARED });
+    try {
+      await expect(createNamespace('forgetful', 'test', optionsWith({ store: fresh }))).rejects.toMatchObject({
+        reason: 'DATABASE_NOT_DURABLE',
+      });
+    } finally {
+      await beside.query(`${target} RESET synchronous_commit`);
+      await fresh.close();
+    }
+  });
+
+  test('by a replica whose last heartbeat is older than 2 s, until it can write one again', async () => {
+    let isCut = false;
+    const replica = await startReplica({
+      url: database.url,
+      wrap: (real) => ({
+        ...real,
+        heartbeat: (id) =>
+          isCut ? Promise.reject(new StoreError('unavailable', 'no heartbeat gets through')) : real.heartbeat(id),
+      }),
+    });
+    try {
+      await putMap(replica.api, SIMPLE_MAP);
+      const lease = await granted(replica.api, await createRun(replica.api), [write('item/a', 'set')]);
+      isCut = true;
+      const since = monotonicMicros();
+      const ask = () =>
+        check(replica.api, lease).then(
+          ({ reason }) => reason,
+          (error) => error.reason as string,
+        );
+      await eventually(ask, (seen) => seen === 'REPLICA_STALE');
+      // The last one was at most 500 ms old when they ended.
+      expect(monotonicMicros() - since).toBeGreaterThan(1.4 * SECOND);
+      await expect(
+        replica.api.listRuns(as('operator'), { states: [], page: { size: 1, token: '' } }),
+      ).rejects.toMatchObject({ reason: 'REPLICA_STALE' });
+      isCut = false;
+      await eventually(ask, (seen) => seen === 'ok');
+    } finally {
+      await replica.stop();
+    }
+  });
+});
