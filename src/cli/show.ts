@@ -179,11 +179,14 @@ export function blockerText(blocker: Blocker, whose?: string): string {
       : runId === ''
         ? `another run (${blocker.blockerRef})`
         : `run ${runId}${purpose === '' ? '' : ` ("${purpose}")`}`;
-  const does = blocker.waiting ? 'waits ahead of you for' : blocker.lockDelayUntil === undefined ? 'holds' : 'held';
+  const over = blocker.lockDelayUntil !== undefined || blocker.inDoubtSince !== undefined;
+  const does = blocker.waiting ? 'waits ahead of you for' : over ? 'held' : 'holds';
   const parts = [`${who} ${does} ${covered(blocker.resource, blocker.scope)} (${accessWord(blocker.access)})`];
   if (blocker.expiresAt !== undefined) parts.push(`until ${when(blocker.expiresAt)} unless renewed`);
   if (blocker.lockDelayUntil !== undefined)
     parts.push(`closed to others until ${when(blocker.lockDelayUntil)} (lock delay)`);
+  if (blocker.inDoubtSince !== undefined)
+    parts.push(`of whose write nobody knows since ${when(blocker.inDoubtSince)} whether it happened (in doubt)`);
   if (requestedResource !== '' && requestedResource !== blocker.resource)
     parts.push(`which meets ${requestedResource}`);
   if (rule !== '') parts.push(`by rule ${rule}`);

@@ -128,6 +128,10 @@ inBrowser('the console while agents work', (browser) => {
     const page = await signedIn(browser, coordinator, 'operator');
     await world.admit(run, lease, 'promote', 'doubt-1');
     await world.api.post('operator', `/v1/leases/${lease.lease?.leaseId}/revoke`, { reason: 'a test' });
+    const waiting = world.queue(await world.run('Waits for the doubt'), [write('release/doubtful', 'promote')]);
+    await goTo(page, '/live?view=waiting&resource=release/doubtful');
+    await page.locator('.wait-node', { hasText: 'in doubt' }).getByText('1 request behind it').waitFor();
+    await goTo(page, '/');
     const settle = page.getByRole('button', { name: 'Settle…' });
     const row = page.getByRole('row').filter({ hasText: 'release/doubtful' }).filter({ has: settle });
     await row.getByRole('button', { name: 'Settle…' }).click();
@@ -139,6 +143,7 @@ inBrowser('the console while agents work', (browser) => {
     await dialog.getByText('It is settled').first().waitFor();
     await dialog.getByRole('button', { name: 'Close' }).last().click();
     await row.waitFor({ state: 'detached' });
+    expect((await waiting).lease?.leaseId).toBeDefined();
   });
 
   it('freezes a pattern and thaws it, and tells what that did', async () => {

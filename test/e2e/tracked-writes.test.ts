@@ -88,6 +88,7 @@ test('a stop that leaves a write open is one when an operator has settled it', a
   const refused = await writ('lease', 'acquire', '--run', other, '--resource', resource);
   expect(refused.code).toBe(3);
   expect(refused.text).toContain('in_doubt');
+  expect(refused.text).toMatch(/another run \(\w+\) held item\/doubted .* nobody knows since .* \(in doubt\)/);
 
   const unexplained = await writ('in-doubt', 'settle', admissionId, '--outcome', 'happened');
   expect(unexplained.code).toBe(2);

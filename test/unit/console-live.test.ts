@@ -4,7 +4,7 @@ import { leaseChanges } from '../../src/console/pure/lease-changes.js';
 import { byExpiry, filtered } from '../../src/console/pure/lease-filter.js';
 import { ResourceTree, type TreeRow } from '../../src/console/pure/resource-tree.js';
 import { barOf } from '../../src/console/pure/timeline.js';
-import { type Waiter, type WaitNode, waitersBehind, waitForest } from '../../src/console/pure/waits.js';
+import { type Standing, type Waiter, type WaitNode, waitersBehind, waitForest } from '../../src/console/pure/waits.js';
 import { windowOf } from '../../src/console/pure/window.js';
 
 const lease = (leaseId: string, resources: readonly string[], more: Partial<Lease> = {}): Lease => ({
@@ -121,20 +121,20 @@ describe('a bar of the timeline', () => {
 });
 
 describe('who waits for whom', () => {
-  const waiter = (leaseId: string, place: number, ...waitsFor: [string, boolean?][]): Waiter => ({
+  const waiter = (leaseId: string, place: number, ...waitsFor: [string, Standing?][]): Waiter => ({
     leaseId,
     runId: `run-${leaseId}`,
     purpose: '',
     place,
     since: '',
     resources: [],
-    waitsFor: waitsFor.map(([id, waiting = false]) => ({
+    waitsFor: waitsFor.map(([id, standing = 'holds']) => ({
       leaseId: id,
       runId: `run-${id}`,
       purpose: '',
       resource: 'x',
       rule: '',
-      waiting,
+      standing,
     })),
   });
   const paths = (nodes: readonly WaitNode[], above = ''): string[] =>
@@ -144,12 +144,22 @@ describe('who waits for whom', () => {
     ]);
 
   it('has holders at the top, and chains below them', () => {
-    const forest = waitForest([waiter('c', 2, ['a'], ['b', true]), waiter('b', 1, ['a']), waiter('e', 1, ['d'])]);
+    const forest = waitForest([waiter('c', 2, ['a'], ['b', 'waits']), waiter('b', 1, ['a']), waiter('e', 1, ['d'])]);
     expect(paths(forest)).toEqual(['a+3', 'a < b+1', 'a < b < c+0', 'a < c+0', 'd+1', 'd < e+0']);
   });
 
+  it('says of what has ended how it stands in the way, once for all its writes in doubt', () => {
+    const forest = waitForest([
+      waiter('b', 1, ['a', 'in doubt'], ['a', 'in doubt']),
+      waiter('d', 1, ['c', 'lock delay']),
+    ]);
+    expect(paths(forest)).toEqual(['a+1', 'a < b+0', 'c+1', 'c < d+0']);
+    expect(forest.map(({ standing }) => standing)).toEqual(['in doubt', 'lock delay']);
+    expect(forest[0]?.waitedForBy[0]?.standing).toBe('waits');
+  });
+
   it('ends, also when what was read is a circle', () => {
-    expect(paths(waitForest([waiter('a', 1, ['b', true], ['h']), waiter('b', 1, ['a', true])]))).toEqual([
+    expect(paths(waitForest([waiter('a', 1, ['b', 'waits'], ['h']), waiter('b', 1, ['a', 'waits'])]))).toEqual([
       'h+2',
       'h < a+1',
       'h < a < b+0',
@@ -158,13 +168,13 @@ describe('who waits for whom', () => {
 });
 
 describe('who is granted when a lease ends', () => {
-  const holds = (leaseId: string, waiting = false) => ({
+  const holds = (leaseId: string, standing: Standing = 'holds') => ({
     leaseId,
     runId: `run-${leaseId}`,
     purpose: '',
     resource: 'r',
     rule: '',
-    waiting,
+    standing,
   });
   const asks = (leaseId: string, since: string, ...waitsFor: Waiter['waitsFor']): Waiter => ({
     ...{ leaseId, runId: `run-${leaseId}`, purpose: '', place: 0, resources: ['r'] },
@@ -177,12 +187,22 @@ describe('who is granted when a lease ends', () => {
       asks('late', '2026-12-01T10:02:00Z', holds('a')),
       asks('first', '2026-12-01T10:00:00Z', holds('a')),
       asks('for two', '2026-12-01T10:01:00Z', holds('a'), holds('b')),
-      asks('behind', '2026-12-01T10:03:00Z', holds('a'), holds('first', true)),
+      asks('behind', '2026-12-01T10:03:00Z', holds('a'), holds('first', 'waits')),
       asks('elsewhere', '2026-12-01T10:00:00Z', holds('b')),
     ];
     const { next, others } = waitersBehind(waiters, ({ leaseId }) => leaseId === 'a');
     expect(next.map(({ leaseId }) => leaseId)).toEqual(['first', 'late']);
     expect(others.map(({ leaseId }) => leaseId)).toEqual(['for two', 'behind']);
+  });
+
+  it('is nobody who waits for what has ended already', () => {
+    const waiters = [
+      asks('doubts', '', holds('a', 'in doubt')),
+      asks('both', '', holds('a'), holds('a', 'lock delay')),
+    ];
+    const { next, others } = waitersBehind(waiters, () => true);
+    expect(next).toEqual([]);
+    expect(others.map(({ leaseId }) => leaseId)).toEqual(['both']);
   });
 });
 

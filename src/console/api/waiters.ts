@@ -1,4 +1,4 @@
-import type { Waiter } from '../pure/waits.js';
+import type { Standing, Waiter } from '../pure/waits.js';
 import { get } from './client.js';
 import { type Data, useData } from './data.js';
 import type { Answer } from './shapes.js';
@@ -50,7 +50,13 @@ function waiterOf({ lease, place = 0, waitsFor = [], waitingSince = '' }: Answer
       purpose: blocker.purpose ?? '',
       resource: blocker.resource ?? '',
       rule: blocker.rule ?? '',
-      waiting: blocker.waiting ?? false,
+      standing: standingOf(blocker),
     })),
   };
+}
+
+function standingOf({ waiting, inDoubtSince, lockDelayUntil }: Answer<'Blocker'>): Standing {
+  if (inDoubtSince) return 'in doubt';
+  if (lockDelayUntil) return 'lock delay';
+  return waiting === true ? 'waits' : 'holds';
 }

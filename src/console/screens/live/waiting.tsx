@@ -4,13 +4,13 @@ import { useWaiters } from '../../api/waiters.js';
 import { Nothing } from '../../parts/page.js';
 import { ReadProblem } from '../../parts/problem.js';
 import { Foreign, LeaseLink, Resource, RunLink, When } from '../../parts/text.js';
-import { type WaitNode, waitForest } from '../../pure/waits.js';
+import { type Standing, type WaitNode, waitForest } from '../../pure/waits.js';
 import { counted } from '../../pure/words.js';
 
 /** More trees than these are not read by anybody. */
 const SHOWN = 200;
 
-/** Holders that others wait for, and who waits for those. */
+/** What others wait for, and who waits for those. */
 export function Waiting({ leases }: { readonly leases: readonly Lease[] }) {
   const { value, problem } = useWaiters();
   const forest = useMemo(() => {
@@ -32,12 +32,19 @@ export function Waiting({ leases }: { readonly leases: readonly Lease[] }) {
 const isAmong = (node: WaitNode, shown: ReadonlySet<string>): boolean =>
   shown.has(node.leaseId) || node.waitedForBy.some((child) => isAmong(child, shown));
 
+const TONES: Readonly<Record<Standing, string>> = {
+  holds: 'tone-good',
+  waits: 'tone-warn',
+  'in doubt': 'tone-bad',
+  'lock delay': 'tone-warn',
+};
+
 function WaitTree({ node }: { readonly node: WaitNode }) {
-  const { leaseId, runId, purpose, waiter, meets, waitedForBy, behind } = node;
+  const { leaseId, runId, purpose, standing, waiter, meets, waitedForBy, behind } = node;
   return (
     <li>
       <div class="wait-node">
-        <span class={waiter === null ? 'tone-good' : 'tone-warn'}>{waiter === null ? 'holds' : 'waits'}</span>
+        <span class={TONES[standing]}>{standing}</span>
         {runId !== '' && <RunLink id={runId} />}
         <span class="aside">
           lease <LeaseLink id={leaseId} />
