@@ -231,7 +231,7 @@ describe('check and change together', () => {
     [
       'returns no version',
       `UPDATE policy SET version = 42 WHERE version = :observed RETURNING id`,
-      'must return the new version',
+      'must return the version by that name: RETURNING version, or RETURNING rev AS version',
     ],
     [
       'leaves the version',
@@ -243,6 +243,16 @@ describe('check and change together', () => {
     if (message === 'of one row') await pool.query(`INSERT INTO policy VALUES ('other', '{}', 41)`);
     await expect(change(text)).rejects.toThrow(message);
     expect(await stored()).toEqual({ body: { severity: 'warning', destinations: ['ops'] }, version: 41 });
+  });
+
+  it('tells no conflict with a version that it could not read', async () => {
+    const stale = conditionOf({ 'if-match': '"40"' }, target('alerts')).change(pool as unknown as pg.ClientBase, {
+      update: { text: 'UPDATE policy SET version = 42 WHERE version = :observed RETURNING version', values: [] },
+      current: { text: 'SELECT version AS rev FROM policy', values: [] },
+    });
+    await expect(stale).rejects.toThrow(
+      'must return the version by that name: SELECT version, or SELECT rev AS version',
+    );
   });
 
   it('deletes on the version that was read', async () => {

@@ -35,8 +35,8 @@ export interface Statement {
 /** What a write does under its condition. Leave out what the route does not do. */
 export interface ConditionalChange {
   /**
-   * For `If-Match`: one UPDATE or DELETE of one row, with `= :observed` in its condition, that returns `version`. An
-   * UPDATE sets a version that was never there before.
+   * For `If-Match`: one UPDATE or DELETE of one row, with `= :observed` in its condition, that returns `version` (a
+   * column of another name: `RETURNING rev AS version`). An UPDATE sets a version that was never there before.
    */
   readonly update?: Statement;
   /** For `If-None-Match: *`: an INSERT with ON CONFLICT DO NOTHING that returns `version`. */
@@ -187,11 +187,8 @@ export class WriteCondition {
     const [row] = rows;
     if (row !== undefined) return this.changed(row, statement);
     const { rows: there } = await client.query<{ version: unknown }>(current.text, [...current.values]);
-    throw new VersionConflictError(
-      this.target,
-      this.precondition,
-      there[0] === undefined ? null : String(there[0].version),
-    );
+    const version = there[0] === undefined ? null : versionIn(there[0], 'the statement that reads', 'SELECT');
+    throw new VersionConflictError(this.target, this.precondition, version);
   }
 
   private creating(create: Statement | undefined): Statement {
@@ -226,9 +223,7 @@ export class WriteCondition {
   }
 
   private changed<Row extends { version: unknown }>(row: Row, { text }: Statement): Changed<Row> {
-    if (row.version === undefined || row.version === null)
-      throw new TypeError('the statement that changes must return the new version: … RETURNING version');
-    const version = String(row.version);
+    const version = versionIn(row, 'the statement that changes', 'RETURNING');
     if (!/^\s*delete\b/i.test(text) && this.versions().includes(version))
       throw new TypeError(`the change left version ${version} as it was: the next writer could not tell`);
     return { version, etag: etagOf(version), row };
@@ -246,6 +241,14 @@ export class WriteCondition {
       request_id: requestId,
     });
   }
+}
+
+/** A column of another name would otherwise be told to callers as the version "undefined". */
+function versionIn({ version }: { readonly version: unknown }, statement: string, clause: string): string {
+  if (version !== undefined && version !== null) return String(version);
+  throw new TypeError(
+    `${statement} must return the version by that name: ${clause} version, or ${clause} rev AS version`,
+  );
 }
 
 const MAX_BIGINT = 2n ** 63n - 1n;
