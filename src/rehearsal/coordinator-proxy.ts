@@ -85,7 +85,7 @@ export class CoordinatorProxy implements StandIn {
   }
 
   get howToAsk(): string {
-    return `start it with COORDINATOR=${this.listen} (coordinator.proxy.listen)`;
+    return `start it with ${this.listen} (coordinator.proxy.listen) as its coordinator`;
   }
 
   async cut(): Promise<void> {

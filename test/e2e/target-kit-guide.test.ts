@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseRouteTable } from '../../src/route-table/index.js';
+import { freePort } from '../support/broken-targets/run-target.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
@@ -45,7 +46,11 @@ function run(script: string, env: Record<string, string>): Promise<{ code: numbe
 }
 
 test('thirty lines, and then behind Writ, as it stands in the guide', { timeout: 180_000 }, async () => {
-  for (const [, name = '', text = ''] of guide.matchAll(/<!-- file: (\S+) -->\n\n```\w+\n(.*?)^```/gms))
+  const proxy = `127.0.0.1:${await freePort()}`;
+  const steps = guide
+    .slice(guide.indexOf('\n## Thirty lines'), guide.indexOf('\n## The route table\n'))
+    .replaceAll('127.0.0.1:17410', proxy);
+  for (const [, name = '', text = ''] of steps.matchAll(/<!-- file: (\S+) -->\n\n```\w+\n(.*?)^```/gms))
     await writeFile(join(directory, name), text);
   expect((await readFile(join(directory, 'before.mjs'), 'utf8')).trimEnd().split('\n').length).toBeLessThanOrEqual(30);
   await mkdir(join(directory, 'bin'));
@@ -59,8 +64,7 @@ test('thirty lines, and then behind Writ, as it stands in the guide', { timeout:
   await symlink(ROOT, join(directory, 'node_modules/writ'));
   for (const name of ['hono', 'pg', '@hono/node-server'])
     await symlink(join(ROOT, 'node_modules', name), join(directory, 'node_modules', name));
-  const section = guide.slice(guide.indexOf('**4. Try it.**'));
-  const [, commands = ''] = /^```sh\n(.*?)^```/ms.exec(section) ?? [];
+  const commands = [...steps.matchAll(/^```sh\n(.*?)^```/gms)].map(([, text = '']) => text).join('');
   const { code, out, text } = await run(commands, {
     PATH: `${directory}/bin:${process.env.PATH}`,
     DATABASE_URL: database.url,
@@ -80,6 +84,8 @@ test('thirty lines, and then behind Writ, as it stands in the guide', { timeout:
     { status: 403, code: 'not_covered', resource: 'note/other' },
     { status: 409, code: 'released' },
   ]);
+  for (const name of ['conflict', 'late_write', 'write_past_open:verdict', 'coordinator_down'])
+    expect(out).toMatch(new RegExp(`^passed +note/welcome replace +${name} `, 'm'));
 });
 
 test('the route table of the reference is one', () => {
