@@ -44,6 +44,24 @@ function writ(args: readonly string[], stdin = ''): Promise<{ code: number | nul
 const under = (resource: string, ttl: string, script: string, ...more: string[]) =>
   writ(['exec', '--resource', resource, '--action', 'set', '--ttl', ttl, ...more, '--', 'sh', '-c', script]);
 
+it('the log says in words which credential was issued and revoked, and which keys were changed', async () => {
+  const script = 'cut -d. -f2 "$WRIT_CREDENTIAL_FILE"; echo "$WRIT_RUN_ID"';
+  const { stdout } = await under('item/told', '60s', script, '--audience', 'target');
+  const [claims = '', runId = ''] = stdout.trim().split('\n');
+  const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
+  await coordinator
+    .client('operator')
+    .credential.revokeCredential({ subject: { $case: 'jti', value: jti }, reason: 'it leaked' });
+  const why = (await writ(['why', runId])).stdout;
+  expect(why).toMatch(
+    new RegExp(`^credentials issued .*\\n(  .*\\n)*  credentials +audience target, jti ${jti}$`, 'm'),
+  );
+  const revoked = (await writ(['audit', 'events', '--kind', 'credentials_revoked'])).stdout;
+  expect(revoked).toMatch(new RegExp(`^  reason +it leaked\\n  subject +jti:${jti}$`, 'm'));
+  const keys = (await writ(['audit', 'events', '--kind', 'signing_keys_changed'])).stdout;
+  expect(keys).toMatch(/^ {2}changes +key id [\w-]{43}, state current; key id [\w-]{43}, state next$/m);
+});
+
 describe('writ exec --audience', () => {
   it('gives the command a credential that the target takes, in a file for its owner only, and nowhere else', async () => {
     const script = `

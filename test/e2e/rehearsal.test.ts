@@ -175,7 +175,9 @@ describe('the rehearsal', () => {
     expect(those(results, 'passed'), told(results).join('\n')).toEqual(of('release', 'conflict', 'late_write'));
     expect(those(results, 'undecided')).toEqual(of('release', 'late_write_coordinator_down', 'coordinator_down'));
     const { message } = results[0]?.cases.at(-1) ?? {};
-    expect(message).toMatch(/never asked .* proxy.*: start it with 127\.0\.0\.1:\d+ \(.*\) as its coordinator, or it asks nobody/);
+    expect(message).toMatch(
+      /never asked .* proxy.*: start it with 127\.0\.0\.1:\d+ \(.*\) as its coordinator, or it asks nobody/,
+    );
   }, 120_000);
 
   it('plays a gap that is declared, and tells it as one', async () => {

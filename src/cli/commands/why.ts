@@ -162,6 +162,10 @@ const TELLING = [
   'use',
   'notOwned',
   'writes',
+  'credentials',
+  'boundTo',
+  'subject',
+  'changes',
 ];
 
 function bodyFacts(event: Event): [string, string][] {
