@@ -50,8 +50,8 @@ const CASE_MS = 90_000;
 
 /**
  * Plays every case on every resource of the configuration, one after another. It never throws for what the service does:
- * that is in the results. Throws RehearsalConfigError where a declared gap is of no case, and TargetUnreachableError where
- * there is no service at all.
+ * that is in the results. Throws RehearsalConfigError where a declared gap is of no case, or it cannot listen where it should,
+ * and TargetUnreachableError where there is no service at all.
  *
  * @example
  * const results = await rehearse({ config, url: 'http://127.0.0.1:8080', runner, operator, upstream });
@@ -66,7 +66,7 @@ export async function rehearse(options: SuiteOptions): Promise<readonly Resource
       ? undefined
       : await PauseServer.start(config.pause.listen).catch(async (error) => {
           await proxy?.stop();
-          throw error;
+          throw cannotListen('pause.listen', error);
         });
   try {
     await targetOf(options).reach();
@@ -89,8 +89,16 @@ function refuseUnknownGaps({ resources }: RehearsalConfig): void {
 
 async function startStandIn({ config, upstream }: SuiteOptions): Promise<StandIn | undefined> {
   const { proxy, http_proxy: httpProxy } = config.coordinator;
-  if (httpProxy !== undefined) return HttpCoordinatorProxy.start(httpProxy);
-  return proxy === undefined ? undefined : CoordinatorProxy.start({ listen: proxy.listen, upstream: upstream() });
+  try {
+    if (httpProxy !== undefined) return await HttpCoordinatorProxy.start(httpProxy);
+    return proxy && (await CoordinatorProxy.start({ listen: proxy.listen, upstream: upstream() }));
+  } catch (error) {
+    throw cannotListen(`coordinator.${httpProxy === undefined ? 'proxy' : 'http_proxy'}.listen`, error);
+  }
+}
+
+function cannotListen(path: string, error: unknown): RehearsalConfigError {
+  return new RehearsalConfigError([{ path, message: error instanceof Error ? error.message : String(error) }]);
 }
 
 function targetOf({ url, config }: SuiteOptions): Target {

@@ -180,6 +180,19 @@ describe('writ rehearse', () => {
     ])
       expect(await writ('rehearse', ...args), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
   });
+
+  it('ends with 2 where it cannot listen, and names the key that says where', async () => {
+    const taken = join(directory, 'taken.yaml');
+    const good = await readFile(join(EXAMPLE, 'rehearsal.yaml'), 'utf8');
+    await writeFile(taken, good.replaceAll('127.0.0.1:17410', coordinator.grpc));
+    const { code, stderr } = await writ('rehearse', '--target', service.url, '--config', taken);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(
+        `coordinator.proxy.listen: listen EADDRINUSE: address already in use ${coordinator.grpc}`,
+      ),
+    ]);
+  });
 });
 
 async function mapWithoutDemand(): Promise<string> {
