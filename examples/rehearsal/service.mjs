@@ -61,8 +61,13 @@ app.put('/releases/:env', async (c) => {
       'UPDATE release SET version = version + 1, image = $1 WHERE env = $2 AND version = $3 RETURNING version',
       [image, c.req.param('env'), version],
     );
+    if (rows.length === 0) {
+      const { rows: now } = await client.query('SELECT version FROM release WHERE env = $1', [c.req.param('env')]);
+      await client.query('COMMIT');
+      const versions = { expected_version: version, current_version: now[0]?.version };
+      return refuse(c, 412, 'version_conflict', versions);
+    }
     await client.query('COMMIT');
-    if (rows.length === 0) return refuse(c, 412, 'version_conflict', { expected_version: version });
     return c.json({ image }, 200, { etag: `"${rows[0].version}"` });
   } catch (error) {
     await client.query('ROLLBACK');

@@ -53,6 +53,7 @@ export class CoordinatorProxy implements StandIn {
   private readonly inner = new Server({ 'grpc.max_receive_message_length': -1 });
   private innerPort = 0;
   private asked = false;
+  private silent = false;
 
   private constructor(
     private readonly options: ProxyOptions,
@@ -95,7 +96,14 @@ export class CoordinatorProxy implements StandIn {
     if (front !== undefined) await new Promise((resolve) => front.close(resolve));
   }
 
+  hush(): void {
+    this.silent = true;
+    for (const socket of this.sockets) socket.unpipe().pause();
+  }
+
   async mend(): Promise<void> {
+    if (this.silent) for (const socket of this.sockets) socket.destroy();
+    this.silent = false;
     if (this.front !== undefined) return;
     const front = createServer((socket) => this.join(socket));
     const { host, port } = parseAddress(this.options.listen);
@@ -126,7 +134,7 @@ export class CoordinatorProxy implements StandIn {
         this.sockets.delete(one);
         other.destroy();
       });
-      one.pipe(other);
+      if (!this.silent) one.pipe(other);
     }
   }
 

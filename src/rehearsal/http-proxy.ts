@@ -16,6 +16,7 @@ export class HttpCoordinatorProxy implements StandIn {
   private readonly holds = new Holds();
   private front: Server | undefined;
   private asked = false;
+  private silent = false;
 
   private constructor(private readonly options: HttpProxyOptions) {}
 
@@ -46,7 +47,13 @@ export class HttpCoordinatorProxy implements StandIn {
     await closed;
   }
 
+  hush(): void {
+    this.silent = true;
+  }
+
   async mend(): Promise<void> {
+    if (this.silent) this.front?.closeAllConnections();
+    this.silent = false;
     if (this.front !== undefined) return;
     const front = createServer((question, answer) => this.pass(question, answer));
     const { host, port } = parseAddress(this.options.listen);
@@ -68,6 +75,7 @@ export class HttpCoordinatorProxy implements StandIn {
     const { method, url: path = '/', rawHeaders: headers } = question;
     const isCheck = CHECK.test(path);
     if (isCheck) this.asked = true;
+    if (this.silent) return;
     const hold = isCheck ? this.holds.of(() => presentedIn(question)) : undefined;
     // Whoever asked sees a connection that breaks, as from a coordinator that is gone.
     const broken = () => answer.destroy();

@@ -132,6 +132,24 @@ export async function withoutCoordinator(stage: Stage, work: () => Promise<void>
   }
 }
 
+/** Lets the coordinator say nothing to the service, for the time of `work`; where only commands take it away, nothing is done. */
+export async function withSilentCoordinator(stage: Stage, work: () => Promise<void>): Promise<void> {
+  const { proxy, say } = stage;
+  if (proxy === undefined) {
+    say('a coordinator that says nothing was not tried (coordinator.proxy, http_proxy)');
+    return;
+  }
+  expectAskedThroughProxy(stage);
+  proxy.hush();
+  say('the service hears nothing from the coordinator now');
+  try {
+    await work();
+  } finally {
+    await proxy.mend();
+    say('the service hears the coordinator again');
+  }
+}
+
 /** How long a service may take until it has found the coordinator again. */
 export const BACK_MS = 20_000;
 const LOOK_EVERY_MS = 200;

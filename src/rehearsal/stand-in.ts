@@ -1,7 +1,7 @@
 /**
  * What the suite puts between the service under rehearsal and the coordinator: a proxy that passes everything on as it
- * is, and can do two things that happen in real life: be out of reach, and let the answer to a fence check travel for a
- * while, in which other things happen.
+ * is, and can do what happens in real life: be out of reach, say nothing, and let the answer to a fence check travel for
+ * a while, in which other things happen.
  */
 export interface StandIn {
   /** Where the service, or its gateway, is to find the coordinator. */
@@ -12,7 +12,9 @@ export interface StandIn {
   readonly wasAsked: boolean;
   /** Takes the coordinator away: connections break, and no new one is accepted. Idempotent. */
   cut(): Promise<void>;
-  /** Gives it back. Idempotent. */
+  /** It says nothing any more: connections stay and new ones are accepted, and nothing passes. Idempotent. */
+  hush(): void;
+  /** Gives it back; connections that were silent break. Idempotent. */
   mend(): Promise<void>;
   /** Holds the answers to fence checks that match, from now on until they are let go. */
   holdVerdict(matches: (presented: PresentedToCheck) => boolean): HeldVerdict;

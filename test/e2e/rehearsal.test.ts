@@ -5,9 +5,11 @@ import { parseRehearsalConfig, type ResourceResult, rehearse } from '../../src/r
 import { BelievesTheLease } from '../support/broken-targets/believes-the-lease.js';
 import { CheckWithoutGuard } from '../support/broken-targets/check-without-guard.js';
 import { FailsOpen } from '../support/broken-targets/fails-open.js';
+import { FailsOpenOnSilence } from '../support/broken-targets/fails-open-on-silence.js';
 import { GuardInAnotherTransaction } from '../support/broken-targets/guard-in-another-transaction.js';
 import { GuardWithoutCheck } from '../support/broken-targets/guard-without-check.js';
 import { GuardWithoutOpen } from '../support/broken-targets/guard-without-open.js';
+import { KeepsTheVersion } from '../support/broken-targets/keeps-the-version.js';
 import { KeyClaimedLate } from '../support/broken-targets/key-claimed-late.js';
 import { KeyIgnoresBody } from '../support/broken-targets/key-ignores-body.js';
 import { BelievesCredentials, KnowsCredentials } from '../support/broken-targets/knows-credentials.js';
@@ -249,6 +251,8 @@ describe('the rehearsal', () => {
       of('release', 'conflict', 'race', 'resend', 'two_candidates'),
     ],
     ['no answer taken for a yes', FailsOpen, ['policy'], of('policy', 'coordinator_down')],
+    ['no answer in time taken for a yes', FailsOpenOnSilence, ['policy'], of('policy', 'coordinator_down')],
+    ['a conflict that does not show the current version', KeepsTheVersion, ['group'], of('group', 'conflict')],
     [
       'guard without check',
       GuardWithoutCheck,

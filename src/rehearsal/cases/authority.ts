@@ -1,6 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { ChangeName } from '../config.js';
 import { Breach, NotApplicable, Undecided } from '../result.js';
+import type { SentWrite } from '../run.js';
 import {
   BACK_MS,
   type Case,
@@ -10,6 +11,7 @@ import {
   readWhenBack,
   type Stage,
   withoutCoordinator,
+  withSilentCoordinator,
 } from '../stage.js';
 import { type Answer, isAccepted, shown } from '../target.js';
 
@@ -83,35 +85,50 @@ const LOOK_EVERY_MS = 200;
 
 export const coordinatorDown: Case = {
   name: 'coordinator_down',
-  title: 'the service cannot reach the coordinator while the holder writes, and then can again',
+  title:
+    'the service cannot reach the coordinator while the holder writes, or hears nothing from it, and then can again',
   proves: ['P8', 'C12'],
   async play(stage) {
-    const { a, decidesAlone } = stage;
+    const { a } = stage;
     await a.hold();
     // What works with the coordinator: else a refusal without it, or after it, would say nothing.
     const first = await untilAccepted(stage, 'a');
     if (!isAccepted(first))
       throw new Undecided(`the holder's write was refused before the coordinator was taken away (${shown(first)})`);
-    const before = await a.read();
-    let refused = true;
-    await withoutCoordinator(stage, async () => {
-      const answer = await a.write('b', before);
-      refused = !isAccepted(answer);
-      if (refused) return;
-      if (!decidesAlone) throw new Breach(`nobody could be asked, and the write was accepted (${shown(answer)})`);
-      stage.say('accepted without asking, as this kind has it');
-    });
-    // Behind a gateway nothing is read either while the coordinator is away.
-    await readWhenBack(a);
-    if (refused) await expectUnchanged(a, before, 'a write that nobody could decide');
-    // What was refused for want of a verdict can be done when there is one again.
-    const last = await untilAccepted(stage, 'b');
-    if (!isAccepted(last))
-      throw new Breach(
-        `${BACK_MS / 1_000} s after the coordinator is back the holder's write is still refused (${shown(last)})`,
-      );
+    // Who fails closed where nobody is there may still take silence for a yes. It comes first: a client that has just lost its
+    // coordinator tells silence and absence no more from each other.
+    await writeMeanwhile(stage, (work) => withSilentCoordinator(stage, work));
+    await writeMeanwhile(stage, (work) => withoutCoordinator(stage, work));
   },
 };
+
+/** For a service to give a coordinator up that says nothing. One that waits longer has not let anything in. */
+const SILENT_MS = 20_000;
+
+/** The holder writes while nobody can be asked. */
+async function writeMeanwhile(stage: Stage, meanwhile: (work: () => Promise<void>) => Promise<void>): Promise<void> {
+  const { a, decidesAlone } = stage;
+  const before = await a.read();
+  let writing: Promise<SentWrite> | undefined;
+  await meanwhile(async () => {
+    writing = a.write('b', before, { standsStill: true });
+    writing.catch(() => undefined);
+    const answer = await Promise.race([writing, pause(SILENT_MS, null, { ref: false })]);
+    if (answer === null || !isAccepted(answer)) return;
+    if (!decidesAlone) throw new Breach(`nobody could be asked, and the write was accepted (${shown(answer)})`);
+    stage.say('accepted without asking, as this kind has it');
+  });
+  if (writing === undefined) return;
+  // Behind a gateway nothing is read either while the coordinator is away.
+  await readWhenBack(a);
+  if (!isAccepted(await writing)) await expectUnchanged(a, before, 'a write that nobody could decide');
+  // What was refused for want of a verdict can be done when there is one again.
+  const last = await untilAccepted(stage, 'b');
+  if (!isAccepted(last))
+    throw new Breach(
+      `${BACK_MS / 1_000} s after the coordinator is back the holder's write is still refused (${shown(last)})`,
+    );
+}
 
 /** The last answer to the holder's write, which is sent anew until it is accepted: a service connects again in its own time. */
 async function untilAccepted({ a, say }: Stage, change: ChangeName): Promise<Answer> {

@@ -45,7 +45,7 @@ function mayGoOn({ a, resource }: Stage): boolean {
 function expectActionable(stage: Stage, answer: SentWrite, mayRetry: boolean): void {
   if (answer.json === undefined)
     throw new Breach(`the refusal is not machine-readable: its content type is ${JSON.stringify(answer.contentType)}`);
-  const { retryable, next } = problemOf(stage, answer);
+  const { retryable, next, current } = problemOf(stage, answer);
   if (typeof retryable !== 'boolean')
     throw new Breach(`the refusal does not say whether it is retryable (${stage.config.problem.retryable})`);
   if (retryable && !mayRetry)
@@ -54,6 +54,8 @@ function expectActionable(stage: Stage, answer: SentWrite, mayRetry: boolean): v
     );
   if (typeof next !== 'string' || next === '')
     throw new Breach(`the refusal does not say what to do (${stage.config.problem.next})`);
+  if (!isTold(current))
+    throw new Breach(`the refusal does not say which version is current (${stage.config.problem.current})`);
 }
 
 interface Attempt {
