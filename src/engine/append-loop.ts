@@ -26,6 +26,11 @@ export class BatchTooLarge extends Error {
   override readonly name = 'BatchTooLarge';
 }
 
+/** Something in the batch has no form in the log: a mistake of ours, which is found by deciding it in halves. */
+export class Unwritable extends Error {
+  override readonly name = 'Unwritable';
+}
+
 function bytesOf(batch: AppendBatch): number {
   let bytes = 0;
   for (const event of batch.events) bytes += event.body.length;
@@ -106,16 +111,18 @@ export class BatchRun {
   }
 
   private plan(): Plan {
-    return planBatch(
-      {
-        base: this.log.state,
-        head: this.log.head,
-        clock: this.log.estimatedNow(),
-        bounds: this.options.bounds,
-        identity: this.log.identity,
-      },
-      this.commands,
-    );
+    const context = {
+      base: this.log.state,
+      head: this.log.head,
+      clock: this.log.estimatedNow(),
+      bounds: this.options.bounds,
+      identity: this.log.identity,
+    };
+    try {
+      return planBatch(context, this.commands);
+    } catch (error) {
+      throw new Unwritable('a batch cannot be written', { cause: error });
+    }
   }
 
   private async once(): Promise<Attempt> {

@@ -3,7 +3,7 @@ import { Fault } from '../domain/fault.js';
 import { emptyState, type State } from '../domain/state.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import { type Head, type Store, StoreError } from '../storage/store.js';
-import { BatchRun, BatchTooLarge, type SettledBatch } from './append-loop.js';
+import { BatchRun, BatchTooLarge, type SettledBatch, Unwritable } from './append-loop.js';
 import { type Command, newCommand, type Plan } from './batch.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
@@ -310,7 +310,7 @@ export class NamespaceEngine {
     return this.queue.splice(0, count);
   }
 
-  /** Bad data fails only the command that brought it: the batch is halved until it stands alone; so is one too large. */
+  /** What cannot be written fails only the command that brought it: the batch is halved until it stands alone; so is one too large. */
   private async runBatch(commands: readonly Command[]): Promise<void> {
     try {
       const confirm = async (): Promise<Micros> => (await this.confirm()).now;
@@ -319,17 +319,22 @@ export class NamespaceEngine {
       answerAll(commands, settled);
     } catch (error) {
       if (error instanceof StoreError && error.kind === 'read_only') this.refusedAt = this.options.monotonicNow();
-      const parted = error instanceof BatchTooLarge || (error instanceof StoreError && error.kind === 'bad_data');
-      if (parted && commands.length > 1) {
+      if (commands.length > 1 && isPerhapsOfOne(error)) {
         const half = Math.ceil(commands.length / 2);
         await this.runBatch(commands.slice(0, half));
         await this.runBatch(commands.slice(half));
         return;
       }
-      const fault = this.noted(error);
+      const fault = this.noted(error instanceof Unwritable ? error.cause : error);
       for (const command of commands) command.reject(fault);
     }
   }
+}
+
+/** Nothing was written, and smaller batches may be. */
+function isPerhapsOfOne(error: unknown): boolean {
+  if (error instanceof BatchTooLarge || error instanceof Unwritable) return true;
+  return error instanceof StoreError && error.kind === 'bad_data';
 }
 
 /** Trying again soon would meet the same. */

@@ -126,6 +126,19 @@ describe('a command', () => {
     expect(batches).toBeGreaterThan(1);
   });
 
+  test('that cannot be put into the log fails alone too', async () => {
+    const engine = await startEngine();
+    const bad = (decision: Decision) =>
+      decision.emit({ kind: 'texts_erased', runId: '', reason: '' }, { requestIds: ['half a pair: \ud800'] });
+    const answers = await Promise.allSettled([
+      engine.submit('test', note('a')),
+      engine.submit('test', bad),
+      engine.submit('test', note('b')),
+    ]);
+    expect(answers.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+    expect((answers[1] as PromiseRejectedResult).reason).toMatchObject({ reason: 'INTERNAL' });
+  });
+
   test('past the bound of those that wait is refused, and changes nothing', async () => {
     const engine = await startEngine({ maxQueue: 3 });
     const answers = await Promise.allSettled(['a', 'b', 'c', 'd'].map((name) => engine.submit('test', note(name))));
