@@ -162,15 +162,27 @@ function leaseAllows(lease: Lease, write: ProtectedWrite, path: string): Denied 
   if (covering.length === 0) return 'not_covered';
   const withAction = covering.filter((entry) => entry.actions.includes(write.action));
   if (withAction.length === 0) return 'action_not_allowed';
-  const holdings = withAction.filter((entry) => entry.token === write.token);
-  const holding = holdings.find((entry) => !entry.suspended && entry.observedRefusal === null) ?? holdings[0];
+  const named = withAction.filter((entry) => entry.token === write.token);
+  const holdings = named.some(isHeld) ? named : withAction.filter((entry) => isHeldBy(entry, write.token, covering));
+  const holding = holdings.find(isHeld) ?? holdings[0];
   if (holding === undefined) return 'stale_token';
   if (holding.suspended) return 'suspended';
   if (holding.observedRefusal !== null) return 'not_covered';
   if (!holding.exclusive && write.observedVersion === null) return 'version_required';
-  const { token, exclusive } = holding;
-  return { token, exclusive, explicit: withAction.some((entry) => entry.token === token && isExplicit(entry, path)) };
+  const { exclusive } = holding;
+  return { token: write.token, exclusive, explicit: holdings.some((entry) => isExplicit(entry, path)) };
 }
+
+/**
+ * An entry is held by its own token, and by a newer one that the same lease has for the resource: that one is what a guard
+ * has seen there last, and it takes no older one any more.
+ */
+function isHeldBy(entry: LeaseEntry, token: number, covering: readonly LeaseEntry[]): boolean {
+  if (entry.token === token) return true;
+  return entry.token < token && covering.some((other) => other.token === token && isHeld(other));
+}
+
+const isHeld = ({ suspended, observedRefusal }: LeaseEntry): boolean => !suspended && observedRefusal === null;
 
 /** Whether the run itself named the resource, to have it alone. */
 function isExplicit({ resource, exclusive, impliedBy, observedRefusal }: LeaseEntry, path: string): boolean {

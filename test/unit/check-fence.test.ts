@@ -100,6 +100,27 @@ describe('an allowed write (P4)', () => {
     expect(explicit(ns.hold('a', leased('doc/wide/'), leased('doc/wide/x')), 'doc/wide/x')).toEqual([true]);
   });
 
+  it('by the newest token that the lease has for the resource, whichever entry of it brings the action', () => {
+    const ns = new Namespace().runs('a');
+    const before = ns.hold('a', leased('doc/x/'));
+    ns.advance(SECOND);
+    const lease = ns.amended(before, { add: [optimistic('doc/x/y')] });
+    const [older, newer] = [tokenOn(lease, 'doc/x'), tokenOn(lease, 'doc/x/y')];
+    expect(newer).toBeGreaterThan(older);
+    const verdict = (write: Parameters<typeof ns.check>[1]) =>
+      ns.check(lease, { resource: 'doc/x/y', ...write }).results[0];
+    // Once the guard has seen the newer one, it takes no older one for that resource any more.
+    expect(verdict({ token: newer })).toMatchObject({ reason: 'ok', hold: { token: newer, exclusive: true } });
+    expect(verdict({ token: older })).toMatchObject({ reason: 'ok', hold: { token: older, exclusive: true } });
+    expect(verdict({ ...patch, token: newer })).toMatchObject({
+      reason: 'ok',
+      hold: { token: newer, exclusive: false },
+    });
+    // What was added is no older than its own token, and the newer one is of that resource alone.
+    expect(verdict({ ...patch, token: older })?.reason).toBe('stale_token');
+    expect(ns.check(lease, { resource: 'doc/x/z', token: newer }).results[0]?.reason).toBe('stale_token');
+  });
+
   it('ends at the expiry, to the microsecond (P3)', () => {
     const ns = new Namespace().runs('a');
     const lease = ns.hold('a', leased('doc/x'));

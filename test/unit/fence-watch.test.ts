@@ -98,6 +98,8 @@ function happen(ns: Namespace, steps: Steps): void {
     'settle',
     'freeze',
     'lost',
+    'amend',
+    'amend',
   ] as const);
   if (what === 'acquire') ns.acquire(steps.pick(RUNS), [entryOf(steps), entryOf(steps)]);
   else if (what === 'wait') ns.acquire(steps.pick(RUNS), [entryOf(steps)], { wait: 60 * SECOND });
@@ -118,6 +120,7 @@ function happen(ns: Namespace, steps: Steps): void {
       if (inDoubtSince !== null && outcome === null) ns.settle(admissionId, true);
   } else if (lease === undefined) return;
   else if (what === 'renew') ns.renew(lease);
+  else if (what === 'amend') ns.amend(lease, { add: [entryOf(steps)] });
   else if (what === 'release') ns.release(lease);
   else if (what === 'revoke') ns.revoke(lease);
   else if (what === 'track' && lease.state === 'active' && lease.expiresAt !== null && lease.expiresAt > ns.now) {
@@ -134,10 +137,11 @@ const UNKNOWN = new Set(['unknown_lease']);
 function expectSame(ns: Namespace, table: FenceTable, lease: Lease, steps: Steps): number {
   let decided = 0;
   const now = Math.max(ns.now, ns.state.time);
-  const token = lease.entries[0]?.token ?? 0;
+  const tokens = lease.entries.length === 0 ? [0] : lease.entries.map(({ token }) => token);
   const isOfConcern = fenceOf(ns.state.map, WATCHER, { ...lease, state: 'active' }) !== null;
   for (const resource of ASKED) {
     const action = steps.pick(['replace', 'patch', 'patch']);
+    const token = steps.pick(tokens);
     const presented = steps.pick([token, token, token, 1, now + MAX_SKEW + 1]);
     const presenterRunId = steps.pick(['', lease.runId, 'other']);
     const observedVersion = steps.pick([null, '1']);

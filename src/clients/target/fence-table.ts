@@ -361,16 +361,34 @@ function authority(
     hasAction = true;
     if (entry.token !== token) continue;
     if (found === undefined || comesBefore(entry, found)) found = entry;
-    explicit ||= entry.exclusive && !entry.implied && entry.resource === resource && !entry.withheld;
+    explicit ||= isExplicit(entry, resource);
   }
   if (!hasAction) return 'action_not_allowed';
+  if (found === undefined || found.withheld) {
+    for (const entry of covering) {
+      if (!entry.actions.includes(action) || !isHeldBy(entry, token, covering)) continue;
+      if (found === undefined || comesBefore(entry, found)) found = entry;
+      explicit ||= isExplicit(entry, resource);
+    }
+  }
   if (found === undefined) return 'stale_token';
   if (found.withheld) return 'not_covered';
   if (!found.exclusive && observedVersion === undefined) return 'version_required';
   if (told.frozen.size > 0 && isFrozen(told, resource)) return 'frozen';
   if (told.inDoubt.has(resource)) return 'in_doubt';
-  if (found.allows?.explicit !== explicit) found.allows = allowing(token, found.exclusive, explicit);
+  if (found.allows?.explicit !== explicit || found.allows.token !== token)
+    found.allows = allowing(token, found.exclusive, explicit);
   return found.allows;
+}
+
+function isExplicit({ exclusive, implied, withheld, resource }: HeldEntry, asked: string): boolean {
+  return exclusive && !implied && resource === asked && !withheld;
+}
+
+/** By its own token, or by a newer one that the same lease has for the resource, as the guard has it. */
+function isHeldBy(entry: HeldEntry, token: bigint, covering: readonly HeldEntry[]): boolean {
+  if (entry.token === token) return true;
+  return entry.token < token && covering.some((other) => other.token === token && !other.withheld);
 }
 
 /** One that holds counts before one that is withheld; else the first. */

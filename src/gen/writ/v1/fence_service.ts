@@ -738,7 +738,7 @@ export interface FenceEntry {
   access: Access;
   /** Verbs that it allows. */
   actions: string[];
-  /** The token that must be presented. */
+  /** The token that must be presented, or a newer one of another entry of the lease that covers the resource. */
   fencingToken: bigint;
   /** False: a write must bring the version that the run has read. */
   exclusive: boolean;
