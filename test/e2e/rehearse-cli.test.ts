@@ -181,6 +181,17 @@ describe('writ rehearse', () => {
       expect(await writ('rehearse', ...args), args.join(' ')).toMatchObject({ code: 2, stdout: '' });
   });
 
+  it('ends with 2 for another change class than the map has, which would be rehearsed in its place', async () => {
+    const other = join(directory, 'other-class.yaml');
+    const good = await readFile(join(directory, 'rehearsal.yaml'), 'utf8');
+    await writeFile(other, good.replace('change_class: shared_pointer', 'change_class: derived'));
+    const { code, stdout, stderr } = await writ('rehearse', '--target', service.url, '--config', other);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toContain(
+      'resources[0].change_class: the conflict map says shared_pointer for promote of release/{env}',
+    );
+  });
+
   it('ends with 2 where it cannot listen, and names the key that says where', async () => {
     const taken = join(directory, 'taken.yaml');
     const good = await readFile(join(EXAMPLE, 'rehearsal.yaml'), 'utf8');

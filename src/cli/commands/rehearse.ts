@@ -22,6 +22,7 @@ import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { clean, type Output, type Style } from '../output.js';
 import { counted, when } from '../show.js';
+import { refuseOtherClasses } from './rehearse-classes.js';
 
 interface RehearseOptions {
   readonly target: string;
@@ -45,11 +46,13 @@ export function registerRehearse(program: Command, cli: Cli): void {
   action<RehearseOptions>(command, cli, async ({ out, options, client, connection }) => {
     const config = await readConfig(options);
     const recorder = options.record === true ? await client('admin') : undefined;
+    const operator = await client('operator');
+    await refuseOtherClasses(operator, config).catch((error: unknown) => notPlayed(options.config, error));
     const results = await rehearse({
       config,
       url: targetUrl(options.target),
       runner: await client('runner'),
-      operator: await client('operator'),
+      operator,
       // The proxy passes on what the service says it is; nothing of ours goes with it.
       upstream: () => transportOf([connection.endpoint].flat()[0] ?? '', connection),
       ...(options.case === undefined ? {} : { only: options.case }),
