@@ -3228,7 +3228,7 @@ export interface components {
             exclusive: boolean;
             /** @description With reason OK only. True: an explicit lease covers the write, as those that replace or delete a shared document need on a version conflict: the run asked for this very resource by name, and holds it alone. False where a rule of the map implied the entry, where only a subtree above covers it, and where the write is optimistic. */
             explicit: boolean;
-            /** @description For the target's guard, with reason OK only: the token of the lease for this write. Zero: none. */
+            /** @description For the target's guard, with reason OK only: the newest token that the lease has for the resource. Zero: none. */
             fencingToken: string;
             /** @description The reason in words, naming the resource. Never contains a current token. */
             message: string;

@@ -170,12 +170,13 @@ function leaseAllows(lease: Lease, write: ProtectedWrite, path: string): Denied 
   if (holding.observedRefusal !== null) return 'not_covered';
   if (!holding.exclusive && write.observedVersion === null) return 'version_required';
   const { exclusive } = holding;
-  return { token: write.token, exclusive, explicit: holdings.some((entry) => isExplicit(entry, path)) };
+  const token = Math.max(...covering.filter(isHeld).map((entry) => entry.token));
+  return { token, exclusive, explicit: holdings.some((entry) => isExplicit(entry, path)) };
 }
 
 /**
- * An entry is held by its own token, and by a newer one that the same lease has for the resource: that one is what a guard
- * has seen there last, and it takes no older one any more.
+ * An entry is held by its own token, and by a newer one that the same lease has for the resource. The newest is what a
+ * guard is to compare: once it has seen that, it takes no older one any more.
  */
 function isHeldBy(entry: LeaseEntry, token: number, covering: readonly LeaseEntry[]): boolean {
   if (entry.token === token) return true;

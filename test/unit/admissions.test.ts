@@ -13,7 +13,7 @@ import { decodeEvent } from '../../src/engine/event-codec.js';
 import { DueTimes } from '../../src/engine/replica.js';
 import { GENESIS } from '../../src/engine/replica-state.js';
 import { codesOf } from '../support/conflict-map.js';
-import { digestOf, leased, locksIn, Namespace, optimistic, read, START, stable } from '../support/domain.js';
+import { digestOf, leased, locksIn, Namespace, optimistic, read, START, stable, tokenOn } from '../support/domain.js';
 
 const ACTIONS = {
   replace: { access: 'write', concurrency: 'lease', tracked: true, resolver: 'doc-owner' },
@@ -123,6 +123,20 @@ describe('an allowed check of a tracked action', () => {
     expect(ns.last).toEqual([]);
     expect(ns.admit(lease, writes, { requestId: 'r', target: 'another' })).not.toEqual(first);
     expect(ns.state.openWrites).toBe(4);
+  });
+
+  it('repeated after an amendment gave the lease a newer token for the resource is the same check', () => {
+    const ns = world('a');
+    const lease = ns.hold('a', leased('doc/'));
+    const first = ns.admit(lease, [{ resource: 'doc/x', action: 'replace', token: tokenOn(lease, 'doc') }], {
+      requestId: 'r',
+    });
+    ns.advance(SECOND);
+    const newer = tokenOn(ns.amended(lease, { add: [optimistic('doc/x')] }), 'doc/x');
+    expect(ns.admit(lease, [{ resource: 'doc/x', action: 'replace', token: newer }], { requestId: 'r' })).toEqual(
+      first,
+    );
+    expect(ns.state.openWrites).toBe(1);
   });
 
   it('with other writes by the same request id is refused', () => {

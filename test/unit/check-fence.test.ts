@@ -111,7 +111,7 @@ describe('an allowed write (P4)', () => {
       ns.check(lease, { resource: 'doc/x/y', ...write }).results[0];
     // Once the guard has seen the newer one, it takes no older one for that resource any more.
     expect(verdict({ token: newer })).toMatchObject({ reason: 'ok', hold: { token: newer, exclusive: true } });
-    expect(verdict({ token: older })).toMatchObject({ reason: 'ok', hold: { token: older, exclusive: true } });
+    expect(verdict({ token: older })).toMatchObject({ reason: 'ok', hold: { token: newer, exclusive: true } });
     expect(verdict({ ...patch, token: newer })).toMatchObject({
       reason: 'ok',
       hold: { token: newer, exclusive: false },

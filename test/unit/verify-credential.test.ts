@@ -103,6 +103,25 @@ describe('a verifier', () => {
     });
   });
 
+  it('gives the guard the newest token of the resource, whatever brings the action', async () => {
+    const wide = { ...WRITE, scope: 'subtree' };
+    const beneath = { ...WRITE, resources: ['release/prod-eu/a'], actions: ['annotate'], fence: '1764000000000001' };
+    for (const details of [
+      [wide, beneath],
+      [beneath, wide],
+    ]) {
+      const credential = await verifier().verifyCredential(await sign({ ...claims(), authorization_details: details }));
+      const tokenOf = (resource: string, action: string) => {
+        const answer = credential.covers({ resource, action });
+        return answer.allowed ? answer.fencingToken : answer.reason;
+      };
+      expect(tokenOf('release/prod-eu/a', 'promote')).toBe(1764000000000001n);
+      expect(tokenOf('release/prod-eu/a', 'annotate')).toBe(1764000000000001n);
+      expect(tokenOf('release/prod-eu', 'promote')).toBe(1764000000000000n);
+      expect(tokenOf('release/prod-eu/b', 'annotate')).toBe('action_not_allowed');
+    }
+  });
+
   it('covers what lies below a subtree, and not its neighbours', async () => {
     const credential = await verifier().verifyCredential(
       await sign({ ...claims(), authorization_details: [{ ...WRITE, scope: 'subtree' }] }),

@@ -41,7 +41,7 @@ export interface WriteDecision {
   readonly message: string;
   /** The kind is in `observe` mode: `reason` is what `enforce` would have answered. */
   readonly observedOnly: boolean;
-  /** For the guard: the lease's token for this write; undefined unless the reason is `ok`. */
+  /** For the guard: the newest token that the lease has for the resource; undefined unless the reason is `ok`. */
   readonly token: bigint | undefined;
   /** For the guard: a leased write, which raises its mark. False: an optimistic one, or none. */
   readonly exclusive: boolean;

@@ -126,9 +126,13 @@ export class Credential {
         `The credential covers ${JSON.stringify(resource)}, but not the action ${JSON.stringify(action)}.`,
       );
     }
+    const [newest = ''] = covering
+      .map(({ fence }) => fence)
+      .toSorted((a, b) => b.length - a.length || (a < b ? 1 : -1));
     return {
       allowed: true,
-      fencingToken: BigInt(group.fence),
+      // The newest of the resource, whatever brings the action: once a guard has seen that, it takes no older one.
+      fencingToken: BigInt(newest),
       versionRequired: group.concurrency === 'optimistic',
     };
   }

@@ -376,9 +376,15 @@ function authority(
   if (!found.exclusive && observedVersion === undefined) return 'version_required';
   if (told.frozen.size > 0 && isFrozen(told, resource)) return 'frozen';
   if (told.inDoubt.has(resource)) return 'in_doubt';
-  if (found.allows?.explicit !== explicit || found.allows.token !== token)
-    found.allows = allowing(token, found.exclusive, explicit);
+  const newest = covering.length === 1 ? token : newestOf(covering);
+  if (found.allows?.explicit !== explicit || found.allows.token !== newest)
+    found.allows = allowing(newest, found.exclusive, explicit);
   return found.allows;
+}
+
+/** For the guard, as the coordinator says. */
+function newestOf(covering: readonly HeldEntry[]): bigint {
+  return covering.reduce((newest, { token, withheld }) => (!withheld && token > newest ? token : newest), 0n);
 }
 
 function isExplicit({ exclusive, implied, withheld, resource }: HeldEntry, asked: string): boolean {

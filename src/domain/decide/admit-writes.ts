@@ -48,7 +48,8 @@ export function knownAdmissions(
     writes.some(
       (write) =>
         isMeant(admission, write) &&
-        admission.token === write.token &&
+        // The lease may have been given a newer one for the resource since.
+        admission.token <= write.token &&
         admission.observedVersion === write.observedVersion,
     );
   if (!open.every(same)) throw requestIdReused(requestId);

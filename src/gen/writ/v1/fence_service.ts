@@ -507,7 +507,7 @@ export interface WriteVerdict {
    * action is not tracked, or not every write of the check is allowed.
    */
   admissionId: string;
-  /** For the target's guard, with reason OK only: the token of the lease for this write. Zero: none. */
+  /** For the target's guard, with reason OK only: the newest token that the lease has for the resource. Zero: none. */
   fencingToken: bigint;
   /**
    * With reason OK only. True: the write is a leased one, which raises the guard's mark; false: it is
