@@ -4,6 +4,7 @@ import { PrincipalsFileError } from './auth/principal-entry.js';
 import { type Coordinator, createCoordinator } from './coordinator.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
 import { DatabasesFileError } from './platform/databases-file.js';
+import { keepHeapSmall } from './platform/heap.js';
 import { EXIT, onStopSignal, StartError } from './platform/lifecycle.js';
 import { createLogger, type Logger } from './platform/log.js';
 import { TlsFilesError } from './platform/server-tls.js';
@@ -15,6 +16,7 @@ import { RoutesFileError } from './services/route-tables.js';
  */
 export async function serve(env?: Environment): Promise<number> {
   let log: Logger | undefined;
+  keepHeapSmall();
   try {
     const config = readConfig(env);
     log = createLogger(config.logLevel);
