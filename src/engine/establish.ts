@@ -160,6 +160,9 @@ export async function createNamespace(namespace: string, actor: string, options:
     [command],
   );
   if (plan.batch === null) throw new Error('creation makes no event');
-  const result = await options.store.append(plan.batch);
-  return result.outcome === 'appended';
+  const { outcome } = await options.store.append(plan.batch);
+  if (outcome === 'appended') return true;
+  // Somebody else was faster.
+  if (outcome === 'stale') return false;
+  throw new Fault('unavailable', 'TOO_BUSY', `Nothing was changed: the namespace could not be made now (${outcome}).`);
 }

@@ -6,6 +6,7 @@ import { createNamespace } from '../../src/engine/establish.js';
 import { NamespaceEngine } from '../../src/engine/namespace-engine.js';
 import type { EngineOptions } from '../../src/engine/options.js';
 import { monotonicMicros } from '../../src/platform/clock.js';
+import { LOCK_CLASS, lockKey } from '../../src/storage/postgres/gate.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
 import { type Store, StoreError } from '../../src/storage/store.js';
@@ -146,6 +147,15 @@ describe('a command', () => {
     expect((answers[3] as PromiseRejectedResult).reason).toMatchObject({ reason: 'QUEUE_FULL' });
     expect(await store.listEvents(engine.namespace, { kinds: ['texts_erased'], limit: 100 })).toHaveLength(3);
   });
+});
+
+test('a namespace that could not be made is not said to be there already', async () => {
+  await beside.query('BEGIN');
+  await beside.query('SELECT pg_advisory_xact_lock($1, $2)', [LOCK_CLASS, lockKey('wanted')]);
+  await expect(createNamespace('wanted', 'test', optionsWith({}))).rejects.toMatchObject({ reason: 'TOO_BUSY' });
+  await beside.query('ROLLBACK');
+  expect(await createNamespace('wanted', 'test', optionsWith({}))).toBe(true);
+  expect(await createNamespace('wanted', 'test', optionsWith({}))).toBe(false);
 });
 
 /** Puts one more event at the end of the log: as the last one, but for its kind and time. */
