@@ -113,8 +113,10 @@ export class Session implements LeaseSession {
       return answer;
     }
     this.leave(place);
+    const complete = await withCredentials(deps, engine, context, answer, input.audiences);
+    // Not before: what happens to it is told to who knows of it.
     if (answer.value.kind === 'lease') this.hold(engine, leaseId);
-    return withCredentials(deps, engine, context, answer, input.audiences);
+    return complete;
   }
 
   /** It may have been this session itself that asked again. */
