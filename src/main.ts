@@ -16,13 +16,13 @@ import { RoutesFileError } from './services/route-tables.js';
  */
 export async function serve(env?: Environment): Promise<number> {
   let log: Logger | undefined;
-  keepHeapSmall();
   try {
     const config = readConfig(env);
     log = createLogger(config.logLevel);
     const coordinator = createCoordinator(config, log);
     const stopped = stopOnSignal(coordinator, log);
     await coordinator.start();
+    keepHeapSmall();
     process.stdout.write(`${JSON.stringify(readyLine(config, coordinator))}\n`);
     return (await stopped).length === 0 ? EXIT.stopped : EXIT.stopIncomplete;
   } catch (error) {
