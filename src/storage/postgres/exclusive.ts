@@ -42,12 +42,13 @@ export async function appendExclusively(
   return lane.write(async (session) => {
     const attempt = await tryUnderLock(session, context, namespace, after, decide);
     if (attempt.kind === 'ready') return commit(session, context.memory, attempt.batch, attempt.result);
-    await session.command('ROLLBACK').catch((error: unknown) => {
+    const failed = (error: unknown): never => {
       throw toStoreError(error, 'read');
-    });
+    };
+    await session.command('ROLLBACK').catch(failed);
     switch (attempt.kind) {
       case 'locked_out':
-        return { outcome: 'busy', gate: await context.gates.read(session, namespace) };
+        return { outcome: 'busy', gate: await context.gates.read(session, namespace).catch(failed) };
       case 'nothing':
         return null;
       case 'refused':
