@@ -1,5 +1,6 @@
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
+import type { Authenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
 import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
@@ -23,6 +24,7 @@ import { GrpcServer } from '../../src/transports/grpc/server.js';
 import {
   as,
   createRun,
+  eventually,
   freshKey,
   granted,
   putMap,
@@ -71,14 +73,18 @@ afterAll(async () => {
   await database?.drop();
 });
 
-async function listen(api: WritApi, env: Record<string, string> = {}) {
+async function listen(
+  api: WritApi,
+  env: Record<string, string> = {},
+  authenticator: Authenticator = createAuthenticator(PRINCIPALS),
+) {
   const made = new GrpcServer({
     limits: readConfig(env).limits,
     metrics: createMetrics(),
     log: createLogger('silent'),
   });
   const address = await made.listen('127.0.0.1', 0);
-  serve(made, api, PRINCIPALS);
+  made.serve({ api, authenticator, blockerKey: Buffer.from('key') });
   return { server: made, client: new Client(address, credentials.createInsecure()) };
 }
 
@@ -490,6 +496,44 @@ describe('a lease of a session', () => {
     await releaseBy(run(A), leaseId);
     await session.event(await waiting, 'granted');
     await session.end();
+  });
+});
+
+describe('events of a caller who takes a while to be found out', () => {
+  it('are told in their order, whichever answer about the caller comes first', async () => {
+    const known = createAuthenticator(PRINCIPALS);
+    const unanswered: (() => void)[] = [];
+    let isSlow = false;
+    const authenticator: Authenticator = {
+      authenticate(authorization) {
+        if (!isSlow) return known.authenticate(authorization);
+        return new Promise((resolve) => unanswered.push(() => resolve(known.authenticate(authorization))));
+      },
+    };
+    const slow = await listen(replica.api, {}, authenticator);
+    const session = new Session(slow.client);
+    const held = await granted(replica.api, run(A), [write('doc/order', 'replace')]);
+    const place = await session.wait(run(B), 'doc/order');
+    isSlow = true;
+    // The caller is looked at once a second besides: by then what happened before has been asked about.
+    const asked = (times: number) =>
+      eventually(
+        () => unanswered.length,
+        (length) => length >= times,
+      );
+    await releaseBy(run(A), held.leaseId);
+    await asked(3);
+    await releaseBy(run(B), place);
+    await asked(6);
+    isSlow = false;
+    for (const answer of unanswered.reverse()) answer();
+    await session.event(place, 'lost');
+    await session.event(place, 'granted');
+    const about = session.talking.heard.flatMap(({ events }) => events).filter(({ leaseId }) => leaseId === place);
+    expect(about.map(({ event }) => event?.$case)).toEqual(['granted', 'lost']);
+    await session.end();
+    slow.client.close();
+    await slow.server.drain(0);
   });
 });
 

@@ -84,6 +84,8 @@ class SessionCalls extends NumberedCalls<wire.SessionRequest, wire.SessionCall, 
   readonly #session: LeaseSession;
   /** Where it was let in: there it must stay so. */
   readonly #namespaces = new Set<string>();
+  readonly #untold: SessionEvent[] = [];
+  #isTelling = false;
 
   constructor(
     conversation: Conversation<wire.SessionRequest, Item>,
@@ -98,7 +100,7 @@ class SessionCalls extends NumberedCalls<wire.SessionRequest, wire.SessionCall, 
     this.#views = views;
     this.#methods = methods;
     this.#session = api.openSession({
-      happened: (event) => void this.#push(event),
+      happened: (event) => this.#push(event),
       failed: (fault) => conversation.call.fail(fault),
     });
   }
@@ -180,16 +182,28 @@ class SessionCalls extends NumberedCalls<wire.SessionRequest, wire.SessionCall, 
     };
   }
 
-  /** Nothing is told on stale knowledge of who listens. */
-  async #push(event: SessionEvent): Promise<void> {
+  #push(event: SessionEvent): void {
+    this.#untold.push(event);
+    if (!this.#isTelling) void this.#tell();
+  }
+
+  /**
+   * Nothing is told on stale knowledge of who listens. To find that out can take a while, and longer for one event than for
+   * the next: they wait for each other, or a lease would be granted after it was lost.
+   */
+  async #tell(): Promise<void> {
+    this.#isTelling = true;
     try {
-      const found = this.conversation.identify();
-      const caller = found instanceof Promise ? await found : found;
-      const principal = authorize(caller, 'LeaseService/Session', event.namespace);
-      this.conversation.say({ kind: 'event', event: this.#toEvent(event, principal) });
+      for (let event = this.#untold.shift(); event !== undefined; event = this.#untold.shift()) {
+        const found = this.conversation.identify();
+        const caller = found instanceof Promise ? await found : found;
+        const principal = authorize(caller, 'LeaseService/Session', event.namespace);
+        this.conversation.say({ kind: 'event', event: this.#toEvent(event, principal) });
+      }
     } catch (error) {
       this.conversation.call.fail(error);
     }
+    this.#isTelling = false;
   }
 
   #toEvent(event: SessionEvent, viewer: Principal): wire.SessionEvent {
