@@ -145,7 +145,7 @@ export async function waitForGrant(
     context.deadlineMs === null ? MAX_BLOCK : context.deadlineMs * MILLISECOND - DEADLINE_MARGIN,
   );
   try {
-    await settled(engine, leaseId, attachment, block / MILLISECOND, [context.signal, deps.leaving]);
+    await settled(deps, engine, context.signal, { leaseId, attachment, blockMs: block / MILLISECOND });
   } finally {
     await deps.installation.detach(engine.namespace, leaseId, attachment);
   }
@@ -154,23 +154,26 @@ export async function waitForGrant(
 
 /** Resolves when the request is not waiting any more, another call took its place over, time is up, or somebody goes. */
 function settled(
+  deps: Deps,
   engine: NamespaceEngine,
-  leaseId: string,
-  attachment: number,
-  blockMs: number,
-  signals: readonly AbortSignal[],
+  signal: AbortSignal,
+  waits: { readonly leaseId: string; readonly attachment: number; readonly blockMs: number },
 ): Promise<void> {
   return new Promise((resolve) => {
+    const stops: (() => void)[] = [];
     const finish = (): void => {
-      clearTimeout(timer);
-      stopListening();
-      for (const signal of signals) signal.removeEventListener('abort', finish);
+      for (const stop of stops.splice(0)) stop();
       resolve();
     };
-    const stopListening = engine.onSettled(leaseId, attachment, finish);
-    const timer = setTimeout(finish, Math.max(0, blockMs));
-    for (const signal of signals) signal.addEventListener('abort', finish);
-    if (signals.some((signal) => signal.aborted)) finish();
+    const timer = setTimeout(finish, Math.max(0, waits.blockMs));
+    signal.addEventListener('abort', finish);
+    stops.push(
+      () => clearTimeout(timer),
+      () => signal.removeEventListener('abort', finish),
+      engine.onSettled(waits.leaseId, waits.attachment, finish),
+      deps.leaving.onLeave(finish),
+    );
+    if (signal.aborted || deps.leaving.hasLeft) finish();
   });
 }
 

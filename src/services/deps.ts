@@ -12,6 +12,7 @@ import type { Credentials } from './credentials.js';
 import type { DenialLog } from './denial-log.js';
 import { namespaceOf } from './fields.js';
 import type { FutureTokenAlarm } from './future-tokens.js';
+import type { Leaving } from './leaving.js';
 import type { MapWorkshop } from './map-workshop.js';
 import type { RouteTables } from './route-tables.js';
 import type { SessionLeases } from './session-leases.js';
@@ -37,8 +38,8 @@ export interface Deps {
   readonly fenceWatches: WatchLimit;
   readonly logStreams: WatchLimit;
   readonly sessionLeases: SessionLeases;
-  /** Aborted when this replica is about to shut down: whoever hangs on a waiting request is told its place (F26). */
-  readonly leaving: AbortSignal;
+  /** Whoever hangs on a waiting request is told its place when this replica is about to shut down. */
+  readonly leaving: Pick<Leaving, 'hasLeft' | 'onLeave'>;
 }
 
 /** The engine of the call's namespace. */

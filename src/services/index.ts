@@ -38,6 +38,7 @@ import { listInDoubt, settleInDoubt } from './in-doubt.js';
 import { introspectCredential } from './introspect-credential.js';
 import { issueCredential } from './issue-credential.js';
 import { KeyRing } from './key-ring.js';
+import { Leaving } from './leaving.js';
 import * as mapTools from './map-tools.js';
 import { MapWorkshop } from './map-workshop.js';
 import { gaugesOf } from './namespace-gauges.js';
@@ -137,7 +138,7 @@ export function createServices(options: ServicesOptions): Services {
   const workshop = new MapWorkshop(bounds);
   const ring = keyRingOf(options, installation);
   const credentials = new Credentials({ issuer: options.issuer, ring, onLookup: metrics.credentialLookup });
-  const leaving = new AbortController();
+  const leaving = new Leaving();
   const deps: Deps = {
     installation,
     bounds,
@@ -153,7 +154,7 @@ export function createServices(options: ServicesOptions): Services {
     fenceWatches: new WatchLimit('watches of fences'),
     logStreams: new WatchLimit('streams of the log'),
     sessionLeases: new SessionLeases(),
-    leaving: leaving.signal,
+    leaving,
   };
   const tailers = createTailers(options, databases, installation);
   const checkpoints = new ScheduledCheckpoints({
@@ -183,7 +184,7 @@ export function createServices(options: ServicesOptions): Services {
       checkpoints.start();
       stateCheckpoints.start();
     },
-    leave: () => leaving.abort(),
+    leave: () => leaving.leave(),
     async stop() {
       checkpoints.stop();
       stateCheckpoints.stop();

@@ -26,10 +26,16 @@ test('they are told their place at once, and have it at another replica', async 
   const resource = `item/${randomUUID()}`;
   const [holder, byGrpc, byHttp] = [await newRun(there), await newRun(there), await newRun(there)];
   const ask = (runId: string) => ({ runId, entries: [setEntry(resource)], idempotencyKey: `take ${runId}` });
-  const held = await there.lease.acquireWriteSet(ask(holder));
+  const entries = [setEntry(resource), setEntry(`${resource}/crowd`)];
+  const held = await there.lease.acquireWriteSet({ ...ask(holder), entries });
   if (held.outcome?.$case !== 'lease') throw new Error(`not granted: ${held.outcome?.$case}`);
 
   const wait = { seconds: 60n, nanos: 0 };
+  // As many as Node would warn of, if each of them listened to one signal.
+  const crowd = await Promise.all(Array.from({ length: 11 }, () => newRun(there)));
+  const crowded = crowd.map((runId) =>
+    here.lease.acquireWriteSet({ ...ask(runId), entries: [setEntry(`${resource}/crowd`)], wait }),
+  );
   const first = here.lease.acquireWriteSet({ ...ask(byGrpc), wait });
   await expect.poll(async () => (await there.lease.listLeases({ runId: byGrpc })).leases).toHaveLength(1);
   const second = fetch(`http://${leaving.http}/v1/leases`, {
@@ -47,10 +53,14 @@ test('they are told their place at once, and have it at another replica', async 
   });
   await expect.poll(async () => (await there.lease.listLeases({ runId: byHttp })).leases).toHaveLength(1);
 
+  const met = async () => (await there.lease.listLeases({ resource })).leases;
+  await expect.poll(met).toHaveLength(1 + 2 + crowd.length);
   const stopped = leaving.stop();
   expect((await first).outcome).toMatchObject({ $case: 'waiting', value: { place: 1 } });
   expect(await (await second).json()).toMatchObject({ waiting: { place: 2 } });
+  for (const { outcome } of await Promise.all(crowded)) expect(outcome?.$case).toBe('waiting');
   expect(await stopped).toBe(0);
+  expect(leaving.log()).not.toContain('Warning');
 
   const again = there.lease.acquireWriteSet({ ...ask(byGrpc), wait });
   await there.lease.releaseLease({ runId: holder, lease: { $case: 'leaseId', value: held.outcome.value.leaseId } });
