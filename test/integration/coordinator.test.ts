@@ -161,7 +161,8 @@ describe('write sets over two replicas', () => {
       runId: lease.runId,
       renewals: [{ leaseId: lease.leaseId, ttl: null, progressMarker: null }],
     });
-    expect(value[0]).toMatchObject({ lease: null, refusal: { kind: 'ended' } });
+    // By the lower bound of the clock that the other replica has, the end may be a moment away yet.
+    expect(value[0]).toMatchObject({ lease: null, refusal: { kind: expect.stringMatching(/^(ended|too_late)$/) } });
   });
 
   test('P9: a waiting request on one replica is granted when the holder releases on the other', async () => {

@@ -7,7 +7,8 @@ export default class SecondAttempts implements Reporter {
       for (const test of module.children.allTests('passed')) {
         if (test.diagnostic()?.flaky !== true) continue;
         const [first] = test.result().errors ?? [];
-        console.log(`only on a second attempt: ${module.relativeModuleId} > ${test.fullName}: ${first?.message ?? ''}`);
+        const [why = ''] = (first?.message ?? '').split('\n');
+        console.log(`only on a second attempt: ${module.relativeModuleId} > ${test.fullName}: ${why}`);
       }
     }
   }
