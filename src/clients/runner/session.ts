@@ -161,9 +161,16 @@ class RunnerSession {
       if (event === undefined) continue;
       if (event.$case === 'granted' || event.$case === 'lost') this.settle(leaseId, 'told');
       if (event.$case === 'placeMoved') this.settle(leaseId, 'lost');
-      this.listeners.get(leaseId)?.(event);
+      this.tell(leaseId, event);
     }
     return { goingAway };
+  }
+
+  /** Whoever has just been granted a lease listens a moment later than the answer is read, and hears then what came with it. */
+  private tell(leaseId: string, event: Happened): void {
+    const listener = this.listeners.get(leaseId);
+    if (listener !== undefined) listener(event);
+    else setImmediate(() => this.listeners.get(leaseId)?.(event));
   }
 
   private keep(leaseId: string): void {
