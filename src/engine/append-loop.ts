@@ -110,6 +110,11 @@ export class BatchRun {
     this.readAt = Math.max(this.readAt, await this.confirm());
   }
 
+  private observe(now: Micros): void {
+    this.log.clock.observe(now);
+    this.readAt = Math.max(this.readAt, now);
+  }
+
   private plan(): Plan {
     const context = {
       base: this.log.state,
@@ -174,10 +179,7 @@ export class BatchRun {
   }
 
   private async conclude(plan: Plan, result: AppendResult, sentAt: Micros): Promise<Attempt> {
-    if (result.gate !== null) {
-      this.log.clock.observe(result.gate.now);
-      this.readAt = Math.max(this.readAt, result.gate.now);
-    }
+    if (result.gate !== null) this.observe(result.gate.now);
     this.lastOutcome = result.outcome;
     if (result.outcome !== 'appended') this.options.observer.appendLost(result.outcome);
     switch (result.outcome) {
@@ -262,8 +264,7 @@ export class BatchRun {
     const sentAt = this.options.monotonicNow();
     const decide = (tail: readonly EventRecord[], gate: Gate): AppendBatch | null => {
       this.log.believe(gate);
-      this.log.clock.observe(gate.now);
-      this.readAt = Math.max(this.readAt, gate.now);
+      this.observe(gate.now);
       this.log.take(tail);
       if (this.found() !== null) return null;
       plan = this.plan();

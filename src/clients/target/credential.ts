@@ -126,13 +126,12 @@ export class Credential {
         `The credential covers ${JSON.stringify(resource)}, but not the action ${JSON.stringify(action)}.`,
       );
     }
-    const [newest = ''] = covering
-      .map(({ fence }) => fence)
-      .toSorted((a, b) => b.length - a.length || (a < b ? 1 : -1));
+    // The newest of the resource, whatever brings the action: once a guard has seen that, it takes no older one.
+    let fencingToken = 0n;
+    for (const { fence } of covering) if (BigInt(fence) > fencingToken) fencingToken = BigInt(fence);
     return {
       allowed: true,
-      // The newest of the resource, whatever brings the action: once a guard has seen that, it takes no older one.
-      fencingToken: BigInt(newest),
+      fencingToken,
       versionRequired: group.concurrency === 'optimistic',
     };
   }

@@ -2,7 +2,7 @@ import type { Micros } from '../../domain/time.js';
 import { type AppendBatch, type AppendResult, type Gate, StoreError } from '../store.js';
 import { admissionColumns } from './admissions.js';
 import type { Session } from './connections.js';
-import { isLostRace, isReadOnly, toStoreError } from './errors.js';
+import { asStoreError, isLostRace, isReadOnly, toStoreError } from './errors.js';
 import { type GateReader, type GateRow, gateFromRow, HEAD, LOCK_CLASS, lockKey, SERVER_COLUMNS } from './gate.js';
 import { leaseColumns, writeSetColumns } from './lease-rows.js';
 import { type Row, rowsLiteral } from './row-literals.js';
@@ -320,9 +320,7 @@ async function refusedByStandby(
   gates: GateReader,
   error: unknown,
 ): Promise<AppendResult> {
-  const gate = await gates.read(session, namespace).catch((failure: unknown) => {
-    throw toStoreError(failure, 'read');
-  });
+  const gate = await gates.read(session, namespace).catch(asStoreError('read'));
   if (gate.inRecovery) return { outcome: 'identity', gate };
   throw toStoreError(error, 'write');
 }

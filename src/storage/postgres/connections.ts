@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { StoreError } from '../store.js';
-import { toStoreError } from './errors.js';
+import { asStoreError } from './errors.js';
 import { type SqlValue, type Statement, valuesFor } from './statement.js';
 
 /** How the store reaches its database. */
@@ -102,9 +102,7 @@ function makePool(options: ConnectionOptions, max: number, answerTimeoutMs: numb
 
 function makeLane(pool: pg.Pool, prepared: boolean): Lane {
   async function inSession<T>(work: (session: Session) => Promise<T>): Promise<T> {
-    const client = await pool.connect().catch((error: unknown) => {
-      throw toStoreError(error, 'connect');
-    });
+    const client = await pool.connect().catch(asStoreError('connect'));
     let warning: string | null = null;
     const onNotice = (notice: { readonly code?: string | undefined; readonly message?: string | undefined }): void => {
       // By code, since the severity is translated: 01xxx, or 57P01 from a backend that is told to end.
@@ -125,10 +123,7 @@ function makeLane(pool: pg.Pool, prepared: boolean): Lane {
   }
   return {
     write: inSession,
-    read: (work) =>
-      inSession(work).catch((error: unknown) => {
-        throw toStoreError(error, 'read');
-      }),
+    read: (work) => inSession(work).catch(asStoreError('read')),
   };
 }
 

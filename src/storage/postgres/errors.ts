@@ -44,6 +44,13 @@ export function toStoreError(error: unknown, phase: Phase): StoreError {
   return new StoreError('unavailable', `the database cannot be reached: ${message}`, error);
 }
 
+/** For the `catch` of a promise. */
+export function asStoreError(phase: Phase): (error: unknown) => never {
+  return (error) => {
+    throw toStoreError(error, phase);
+  };
+}
+
 /** Postgres answered with an error; by SQLSTATE, https://www.postgresql.org/docs/current/errcodes-appendix.html. */
 function kindOfAnswer(error: pg.DatabaseError, phase: Phase): StoreErrorKind {
   const code = error.code ?? '';

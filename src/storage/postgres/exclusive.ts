@@ -1,7 +1,7 @@
 import { type AppendBatch, type AppendResult, type EventRecord, type Gate, StoreError } from '../store.js';
 import { type AppendContext, append } from './append.js';
 import type { Lane, Session } from './connections.js';
-import { isLostRace, toStoreError } from './errors.js';
+import { asStoreError, isLostRace, toStoreError } from './errors.js';
 import { LOCK_CLASS, lockKey } from './gate.js';
 import { readTail } from './read.js';
 import { statement } from './statement.js';
@@ -42,13 +42,10 @@ export async function appendExclusively(
   return lane.write(async (session) => {
     const attempt = await tryUnderLock(session, context, namespace, after, decide);
     if (attempt.kind === 'ready') return commit(session, context.memory, attempt.batch, attempt.result);
-    const failed = (error: unknown): never => {
-      throw toStoreError(error, 'read');
-    };
-    await session.command('ROLLBACK').catch(failed);
+    await session.command('ROLLBACK').catch(asStoreError('read'));
     switch (attempt.kind) {
       case 'locked_out':
-        return { outcome: 'busy', gate: await context.gates.read(session, namespace).catch(failed) };
+        return { outcome: 'busy', gate: await context.gates.read(session, namespace).catch(asStoreError('read')) };
       case 'nothing':
         return null;
       case 'refused':
