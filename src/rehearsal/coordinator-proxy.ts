@@ -25,8 +25,8 @@ import {
 import { LeaseServiceService } from '../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../gen/writ/v1/namespace_service.js';
 import { RunServiceService } from '../gen/writ/v1/run_service.js';
-import { listening, parseAddress } from './pause-server.js';
-import { type HeldVerdict, Holds, type PresentedToCheck, type StandIn } from './stand-in.js';
+import { Front } from './front.js';
+import type { Holds } from './stand-in.js';
 
 const SERVICES = [
   AuditServiceService,
@@ -46,19 +46,22 @@ export interface ProxyOptions {
 }
 
 /** The stand-in for services that ask the coordinator themselves, over gRPC: bytes and metadata pass as they are. */
-export class CoordinatorProxy implements StandIn {
-  private readonly holds = new Holds();
+export class CoordinatorProxy extends Front<NetServer> {
   private readonly sockets = new Set<Socket>();
-  private front: NetServer | undefined;
   private readonly inner = new Server({ 'grpc.max_receive_message_length': -1 });
   private innerPort = 0;
-  private asked = false;
-  private silent = false;
 
   private constructor(
-    private readonly options: ProxyOptions,
+    listen: string,
     private readonly upstream: Client,
-  ) {}
+  ) {
+    super(listen, {
+      open: () => createServer((socket) => this.join(socket)),
+      breakAll: () => {
+        for (const socket of this.sockets) socket.destroy();
+      },
+    });
+  }
 
   static async start(options: ProxyOptions): Promise<CoordinatorProxy> {
     const { address, credentials } = options.upstream;
@@ -66,7 +69,7 @@ export class CoordinatorProxy implements StandIn {
       'grpc.max_receive_message_length': -1,
       'grpc.service_config_disable_resolution': 1,
     });
-    const proxy = new CoordinatorProxy(options, upstream);
+    const proxy = new CoordinatorProxy(options.listen, upstream);
     for (const service of SERVICES) proxy.pass(service);
     proxy.innerPort = await new Promise<number>((resolve, reject) => {
       proxy.inner.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) =>
@@ -77,47 +80,17 @@ export class CoordinatorProxy implements StandIn {
     return proxy;
   }
 
-  get wasAsked(): boolean {
-    return this.asked;
-  }
-
-  get listen(): string {
-    return this.options.listen;
-  }
-
   get howToAsk(): string {
     return `start it with ${this.listen} (coordinator.proxy.listen) as its coordinator`;
   }
 
-  async cut(): Promise<void> {
-    const { front } = this;
-    this.front = undefined;
-    for (const socket of this.sockets) socket.destroy();
-    if (front !== undefined) await new Promise((resolve) => front.close(resolve));
-  }
-
-  hush(): void {
-    this.silent = true;
+  override hush(): void {
+    super.hush();
     for (const socket of this.sockets) socket.unpipe().pause();
   }
 
-  async mend(): Promise<void> {
-    if (this.silent) for (const socket of this.sockets) socket.destroy();
-    this.silent = false;
-    if (this.front !== undefined) return;
-    const front = createServer((socket) => this.join(socket));
-    const { host, port } = parseAddress(this.options.listen);
-    await listening(front, host, port);
-    this.front = front;
-  }
-
-  holdVerdict(matches: (presented: PresentedToCheck) => boolean): HeldVerdict {
-    return this.holds.add(matches);
-  }
-
-  async stop(): Promise<void> {
-    this.holds.letAllGo();
-    await this.cut();
+  override async stop(): Promise<void> {
+    await super.stop();
     this.inner.forceShutdown();
     this.upstream.close();
   }

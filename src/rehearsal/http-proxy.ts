@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
-import { listening, parseAddress } from './pause-server.js';
-import { type HeldVerdict, Holds, type PresentedToCheck, type StandIn } from './stand-in.js';
+import { Front } from './front.js';
+import { parseAddress } from './pause-server.js';
+import type { PresentedToCheck } from './stand-in.js';
 
 const CHECK = /^\/v1\/fence\/check(?:$|\?)/;
 
@@ -12,13 +13,13 @@ export interface HttpProxyOptions {
 }
 
 /** The stand-in for services behind a gateway, which asks over HTTP (`GET /v1/fence/check`). */
-export class HttpCoordinatorProxy implements StandIn {
-  private readonly holds = new Holds();
-  private front: Server | undefined;
-  private asked = false;
-  private silent = false;
-
-  private constructor(private readonly options: HttpProxyOptions) {}
+export class HttpCoordinatorProxy extends Front<Server> {
+  private constructor(private readonly options: HttpProxyOptions) {
+    super(options.listen, {
+      open: () => createServer((question, answer) => this.pass(question, answer)),
+      breakAll: (server) => server.closeAllConnections(),
+    });
+  }
 
   static async start(options: HttpProxyOptions): Promise<HttpCoordinatorProxy> {
     const proxy = new HttpCoordinatorProxy(options);
@@ -26,48 +27,8 @@ export class HttpCoordinatorProxy implements StandIn {
     return proxy;
   }
 
-  get wasAsked(): boolean {
-    return this.asked;
-  }
-
-  get listen(): string {
-    return this.options.listen;
-  }
-
   get howToAsk(): string {
     return `let its gateway ask ${this.listen} (coordinator.http_proxy.listen)`;
-  }
-
-  async cut(): Promise<void> {
-    const { front } = this;
-    this.front = undefined;
-    if (front === undefined) return;
-    const closed = new Promise((resolve) => front.close(resolve));
-    front.closeAllConnections();
-    await closed;
-  }
-
-  hush(): void {
-    this.silent = true;
-  }
-
-  async mend(): Promise<void> {
-    if (this.silent) this.front?.closeAllConnections();
-    this.silent = false;
-    if (this.front !== undefined) return;
-    const front = createServer((question, answer) => this.pass(question, answer));
-    const { host, port } = parseAddress(this.options.listen);
-    await listening(front, host, port);
-    this.front = front;
-  }
-
-  holdVerdict(matches: (presented: PresentedToCheck) => boolean): HeldVerdict {
-    return this.holds.add(matches);
-  }
-
-  async stop(): Promise<void> {
-    this.holds.letAllGo();
-    await this.cut();
   }
 
   private pass(question: IncomingMessage, answer: ServerResponse): void {
