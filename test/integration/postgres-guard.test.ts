@@ -149,6 +149,42 @@ describe('in a transaction', () => {
     }
   });
 
+  it('runs nothing that an ordinary role of the database has put in its way', async () => {
+    const client = await open();
+    const role = `intruder_${database.name}`;
+    await client.query(`
+      CREATE TABLE run_by_guard (what text); GRANT INSERT ON run_by_guard TO PUBLIC;
+      CREATE ROLE ${role}; GRANT CREATE ON SCHEMA public TO ${role}; SET ROLE ${role}`);
+    try {
+      // Each fits what a guard calls better than what Postgres has: of these very types, where that would convert.
+      for (const [name, types, result, value] of [
+        ['hashtextextended', 'text, integer', 'bigint', '0'],
+        ['array_to_string', 'text[], text', 'text', `'elsewhere'`],
+        ['not_later', 'bigint, numeric', 'boolean', 'false'],
+        ['not_none', 'bigint, integer', 'boolean', 'false'],
+      ])
+        await client.query(`CREATE FUNCTION public.${name}(${types}) RETURNS ${result} LANGUAGE plpgsql AS
+          $$ BEGIN INSERT INTO public.run_by_guard VALUES ('${name}'); RETURN ${value}; END $$`);
+      await client.query(`
+        CREATE OPERATOR public.> (LEFTARG = bigint, RIGHTARG = numeric, FUNCTION = public.not_later);
+        CREATE OPERATOR public.<= (LEFTARG = bigint, RIGHTARG = integer, FUNCTION = public.not_none);
+        RESET ROLE`);
+      await guard.install(client);
+      await guard.open(client, { resource: 'a', scope: 'subtree', token: 20n });
+      await commitWrite(client, 20n, true, 'held');
+      await expect(commitWrite(client, 10n, true, 'late')).rejects.toEqual(stale);
+      const nextDay = BigInt(Date.now() + 86_400_000) * 1_000n;
+      for (const [token, reason] of [
+        [nextDay, 'future_token'],
+        [0n, 'no_token'],
+      ] as const)
+        await expect(guard.open(client, { resource: 'a/b', token })).rejects.toMatchObject({ reason });
+      expect((await client.query('SELECT what FROM run_by_guard')).rows).toEqual([]);
+    } finally {
+      await client.query(`RESET ROLE; DROP OWNED BY ${role}; DROP ROLE ${role}; DROP TABLE run_by_guard`);
+    }
+  });
+
   it('can be installed by many at once, and again', async () => {
     const several = await Promise.all(Array.from({ length: 6 }, open));
     await Promise.all(several.map((client) => postgresGuard('guard_twice').install(client)));

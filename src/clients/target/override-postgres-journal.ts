@@ -54,7 +54,7 @@ export function postgresOverrideJournal(
 function installation(table: string): string {
   return `
 -- Several replicas of the target may install at once; IF NOT EXISTS alone loses that race with an error.
-SELECT pg_advisory_xact_lock(hashtextextended('writ-override:${table}:install', 0));
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('writ-override:${table}:install', 0));
 CREATE TABLE IF NOT EXISTS ${table} (
   number      bigint GENERATED ALWAYS AS IDENTITY,
   key         text COLLATE "C" PRIMARY KEY,

@@ -25,6 +25,10 @@ import { installSchemaSql, plainSchemaName } from './schema-name.js';
  * Independent resources meet only in shared locks (C11). Locks are taken from the root down, `own` last, so that two
  * calls never wait for each other; several calls in one transaction should come in the order of their resources.
  *
+ * **Names.** The functions that decide look up nothing but what Postgres brings, whatever the search_path of the session:
+ * else whoever may create a function or an operator in a schema that the service looks in could put one that fits better
+ * in place of a comparison here, and have it run as the service.
+ *
  * **Isolation.** The marks are read by a statement that begins after the locks are held. That is what READ COMMITTED
  * gives; under REPEATABLE READ or SERIALIZABLE the statement would read an older snapshot, so both are refused.
  */
@@ -165,7 +169,7 @@ $writ$;
 -- committed before this returns, or never. Returns the reason of a refusal, or NULL.
 CREATE OR REPLACE FUNCTION ${schema}.try_open(
   resource text, scope text, token bigint, run text, action text, expires_at timestamptz) RETURNS text
-LANGUAGE plpgsql VOLATILE AS $writ$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $writ$
 DECLARE
   reason text;
 BEGIN
@@ -183,7 +187,7 @@ END $writ$;
 -- raises the mark. An optimistic one never does; its version condition is the caller's own WHERE version = observed.
 CREATE OR REPLACE FUNCTION ${schema}.try_admit(
   resource text, token bigint, exclusive boolean, run text, action text, expires_at timestamptz) RETURNS text
-LANGUAGE plpgsql VOLATILE AS $writ$
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp AS $writ$
 DECLARE
   reason text;
 BEGIN

@@ -10,6 +10,6 @@ export function plainSchemaName(schema: string, what: string): string {
  */
 export function installSchemaSql(schema: string, part: string): string {
   return `
-SELECT pg_advisory_xact_lock(hashtextextended('writ-${part}:${schema}:install', 0));
+SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended('writ-${part}:${schema}:install', 0));
 CREATE SCHEMA IF NOT EXISTS ${schema};`;
 }
