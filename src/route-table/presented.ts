@@ -18,13 +18,22 @@ const TOKEN = /^[1-9]\d{0,19}$/;
 const ENTITY_TAG = /^\s*"([\x21\x23-\x7e\x80-\xff]+)"\s*$/;
 const MAX_VERSION_BYTES = 256;
 
+/** A credential as it was presented. */
+export interface PresentedCredential {
+  /** Empty: there is none. */
+  readonly token: string;
+  /** It came by the scheme that goes with a proof of its key (RFC 9449). */
+  readonly withProof: boolean;
+}
+
 /**
- * The credential in an authorization; empty: there is none. Beside `writ-lease` a bearer that is none of Writ's is how the
- * service knows its callers, and does not count here.
+ * The credential in an authorization. Beside `writ-lease` a bearer that is none of Writ's is how the service knows its
+ * callers, and does not count here.
  */
-export function credentialIn(authorization: string | undefined, hasLease: boolean): string {
+export function credentialIn(authorization: string | undefined, hasLease: boolean): PresentedCredential {
   const [, scheme = '', token = ''] = SCHEME_AND_TOKEN.exec(authorization ?? '') ?? [];
-  return !hasLease || scheme.toLowerCase() === 'dpop' || isCredential(token) ? token : '';
+  const withProof = scheme.toLowerCase() === 'dpop';
+  return !hasLease || withProof || isCredential(token) ? { token, withProof } : { token: '', withProof: false };
 }
 
 /** Whether an authorization is a credential of Writ, genuine or not. */

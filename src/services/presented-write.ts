@@ -40,7 +40,7 @@ export function readPresented(headers: PresentedHeaders, writes: number): ReadPr
     if (new Set(headers[key as keyof PresentedHeaders]).size > 1)
       return unclear(`${name} was sent with different values`);
   const [lease, fencingToken] = [headers.lease[0], headers.fencingToken[0]];
-  const credential = credentialIn(headers.authorization[0], lease !== undefined);
+  const { token: credential } = credentialIn(headers.authorization[0], lease !== undefined);
   if (credential.length > MAX_CREDENTIAL_LENGTH)
     return unclear(`the credential is longer than ${MAX_CREDENTIAL_LENGTH} characters`);
   const nothing = credential === '' && lease === undefined;

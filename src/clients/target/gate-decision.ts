@@ -17,7 +17,7 @@ export interface GateRequest {
   readonly headers: HeaderSource;
   /** For routes whose resources are named in the request message (gRPC). */
   readonly field?: ((path: string) => string | undefined) | undefined;
-  /** The URL as the caller addressed it, for DPoP proofs. */
+  /** The URL that DPoP proofs must be for: by the address of the service that it knows itself, never by the Host header. */
   readonly url?: string | undefined;
   /** Who calls, as the service itself found out; never from a header that anybody can set. */
   readonly caller?: GateCaller | undefined;

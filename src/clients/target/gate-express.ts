@@ -11,7 +11,10 @@ export type ExpressRequest = IncomingMessage & { readonly originalUrl?: string }
 export interface ExpressGateOptions<Q extends ExpressRequest = ExpressRequest> {
   /** Who calls, as the service found out before. */
   readonly caller?: (request: Q) => GateCaller | Promise<GateCaller>;
-  /** `https://releases.example.com`, where a proxy in front ends TLS: DPoP proofs are for the URL that the caller used. */
+  /**
+   * `https://releases.example.com`: how callers address the service. DPoP proofs are for that, and without it none is taken:
+   * what the Host header says is the caller's own word, and so would be whom the proof was made for.
+   */
   readonly origin?: string;
 }
 
@@ -48,8 +51,9 @@ async function decide<Q extends ExpressRequest>(
     method: request.method ?? '',
     path,
     host: request.headers.host,
-    headers: request.headers,
-    url: `${options.origin ?? originOf(request)}${path}`,
+    // Of several authorizations Node's `headers` would have the first, as if it were the only one.
+    headers: request.headersDistinct ?? request.headers,
+    url: options.origin === undefined ? undefined : `${options.origin}${path}`,
     caller: { certificateThumbprint: peerThumbprint(request.socket), ...caller },
     signal: gone.signal,
   });
@@ -61,8 +65,4 @@ async function decide<Q extends ExpressRequest>(
   const named = { 'content-type': PROBLEM_CONTENT_TYPE, 'x-request-id': requestId, ...headers };
   response.writeHead(problem.status, named).end(JSON.stringify(problem));
   return false;
-}
-
-function originOf({ socket, headers }: IncomingMessage): string {
-  return `${'encrypted' in socket ? 'https' : 'http'}://${headers.host ?? ''}`;
 }

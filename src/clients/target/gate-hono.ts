@@ -9,7 +9,10 @@ import { PROBLEM_CONTENT_TYPE } from './problem.js';
 export interface HonoGateOptions<E extends Env = Env> {
   /** Who calls, as the service found out before. */
   readonly caller?: (c: Context<E>) => GateCaller | Promise<GateCaller>;
-  /** `https://releases.example.com`, where a proxy in front ends TLS: DPoP proofs are for the URL that the caller used. */
+  /**
+   * `https://releases.example.com`: how callers address the service. DPoP proofs are for that, and without it none is taken:
+   * what the Host header says is the caller's own word, and so would be whom the proof was made for.
+   */
   readonly origin?: string;
 }
 
@@ -33,7 +36,7 @@ export function honoGate<E extends Env = Env>(gate: Gate, options: HonoGateOptio
       path: incoming?.url ?? url.pathname,
       host: c.req.header('host') ?? url.host,
       headers: c.req.raw.headers,
-      url: options.origin === undefined ? c.req.url : `${options.origin}${url.pathname}${url.search}`,
+      url: options.origin === undefined ? undefined : `${options.origin}${url.pathname}${url.search}`,
       caller: { certificateThumbprint: peerThumbprint(incoming?.socket), ...caller },
       signal: c.req.raw.signal,
     });

@@ -13,7 +13,13 @@ export type HeaderSource =
 
 /** By what a request says that it may write. */
 export type Authority =
-  | { readonly kind: 'credential'; readonly token: string; readonly proof: string | undefined }
+  | {
+      readonly kind: 'credential';
+      readonly token: string;
+      /** By its scheme a proof comes with it. */
+      readonly withProof: boolean;
+      readonly proof: string | undefined;
+    }
   | { readonly kind: 'lease'; readonly leaseId: string; readonly tokens: readonly bigint[] }
   | { readonly kind: 'none' };
 
@@ -63,8 +69,8 @@ export function headerOf(headers: HeaderSource, name: string): string | undefine
 /** A credential of Writ counts before a lease. */
 function readAuthority(headers: HeaderSource): Authority | MalformedHeader {
   const leaseId = headerOf(headers, 'writ-lease');
-  const token = credentialIn(headerOf(headers, 'authorization'), leaseId !== undefined);
-  if (token !== '') return { kind: 'credential', token, proof: headerOf(headers, 'dpop') };
+  const credential = credentialIn(headerOf(headers, 'authorization'), leaseId !== undefined);
+  if (credential.token !== '') return { kind: 'credential', ...credential, proof: headerOf(headers, 'dpop') };
   if (leaseId === undefined) return { kind: 'none' };
   if (!isLeaseId(leaseId)) return { malformed: 'writ-lease must be one lease id.' };
   const tokens = (fencingTokensIn(headerOf(headers, 'writ-fencing-token') ?? '') ?? []).map(BigInt);

@@ -12,6 +12,7 @@ import type { WritError } from '../common/errors.js';
 import { checkFence, type FenceQuestion } from './check.js';
 import type { Credential } from './credential.js';
 import { CredentialRefused } from './credential-refused.js';
+import type { PresentedProof } from './dpop.js';
 import type { FenceView } from './fence-view.js';
 import type { Asked, GateCaller, GateDecision, GateRequest } from './gate-decision.js';
 import { type Authority, readPresented } from './gate-presented.js';
@@ -199,12 +200,12 @@ class TargetGate implements Gate {
   private async verified(authority: Authority, { method, url, caller }: GateRequest): Promise<Credential | undefined> {
     const { verifier } = this.options;
     if (authority.kind !== 'credential' || verifier === undefined) return undefined;
-    const { token, proof } = authority;
-    if (proof !== undefined && url === undefined)
-      throw new CredentialRefused('proof_invalid', 'this service does not know the URL that the proof must be for');
+    const { token, withProof, proof } = authority;
+    // Only the scheme says that there is a proof: a bearer's credential that is bound to a key is refused (RFC 9449, 7.2).
+    const dpop = withProof ? proofOf(proof, method, url) : undefined;
     return verifier.verifyCredential(token, {
       ...(caller?.certificateThumbprint === undefined ? {} : { certificateThumbprint: caller.certificateThumbprint }),
-      ...(proof === undefined || url === undefined ? {} : { dpop: { proof, method, url } }),
+      ...(dpop === undefined ? {} : { dpop }),
     });
   }
 
@@ -335,6 +336,12 @@ function refuseUnprovable({ guard, verifier, local = [] }: GateOptions, { routes
     throw new TypeError(`routes[${bold.index}] says when_unreachable: allow_guarded: give the gate its ${missing} too`);
   if (local.length > 0 && verifier === undefined)
     throw new TypeError('resources of local kinds are decided by the credential: give the gate its verifier too');
+}
+
+function proofOf(proof: string | undefined, method: string, url: string | undefined): PresentedProof {
+  if (proof === undefined) throw new CredentialRefused('proof_missing', 'it came by the scheme DPoP, without a proof');
+  if (url !== undefined) return { proof, method, url };
+  throw new CredentialRefused('proof_invalid', 'this service does not know the URL that the proof must be for');
 }
 
 /** The key that the presenter proved to have: by the session's certificate, or by the proof that was verified here. */
