@@ -9,12 +9,10 @@ import {
   freshKey,
   granted,
   leaseOf,
-  putMap,
-  startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
 /** What happens to the next appends' answers. */
@@ -48,23 +46,19 @@ class LossyStore {
   }
 }
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let lossy: LossyStore;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
   lossy = new LossyStore();
-  a = await startReplica({ url: database.url, wrap: (store) => lossy.wrap(store) });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, SIMPLE_MAP);
+  pair = await startTwoReplicas({ map: SIMPLE_MAP, a: { wrap: (store) => lossy.wrap(store) } });
+  ({ a, b } = pair);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 let item = 0;

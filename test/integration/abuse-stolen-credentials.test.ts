@@ -17,12 +17,10 @@ import {
   granted,
   ISSUER,
   leaseOf,
-  putMap,
-  startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 // What somebody can do with a genuine credential, lease id or fencing token that is not theirs, or not theirs any more;
 // issued by one replica and presented to another.
@@ -34,15 +32,13 @@ kinds:
   - { pattern: "draft/{id}", authority: propose, actions: { edit: { access: write } } }
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
   await a.api.createNamespace(as('admin'), { name: 'other' });
   await a.api.putConflictMap(as('admin', { namespace: 'other' }), {
     document: MAP,
@@ -53,9 +49,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 let serial = 0;

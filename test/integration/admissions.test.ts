@@ -11,12 +11,11 @@ import {
   freshKey,
   granted,
   leaseOf,
-  putMap,
   startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 // Tracked writes over two replicas and restarts: what is let in is known everywhere, until its outcome is.
 
@@ -29,21 +28,17 @@ kinds:
     actions: { set: { access: write, concurrency: lease, change_class: shared_pointer } }
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 let serial = 0;
@@ -163,7 +158,7 @@ test('in doubt on every replica and after a restart; the report of the other rep
   const { lease, admissionId } = await letIn(a, resource);
   const { value } = await b.api.revokeLease(as('operator'), { leaseId: lease.leaseId, reason: 'a test' });
   expect(value.openWrites.map((open) => open.admissionId)).toEqual([admissionId]);
-  const fresh = await startReplica({ url: database.url });
+  const fresh = await startReplica({ url: pair.database.url });
   try {
     for (const replica of [a, b, fresh]) {
       expect(await refusalOn(replica, resource)).toBe('in_doubt');
@@ -203,7 +198,7 @@ test('T5: authority ends while a remote operation is pending: nothing new is let
   const input = acquireInput(runId, [write(freshName(), 'set')]);
   expect((await a.api.acquireWriteSet(as('runner'), input)).value).toMatchObject({ refusal: { kind: 'run_ended' } });
   // The worker restarts, the coordinator too: it is still there, and in the list of what is under way.
-  const fresh = await startReplica({ url: database.url });
+  const fresh = await startReplica({ url: pair.database.url });
   try {
     const listed = await fresh.api.listRuns(as('auditor'), { states: ['stopping'], page: { size: 100, token: '' } });
     expect(listed.value.items.find(({ run }) => run.runId === runId)?.openWrites).toHaveLength(1);
@@ -212,7 +207,7 @@ test('T5: authority ends while a remote operation is pending: nothing new is let
     expect(await report(fresh, told, by)).toBe('closed');
     expect((await runOn(a, runId)).run).toMatchObject({ state: 'expired', endsAs: null });
     // Repeated, also where nobody remembers it any more.
-    const another = await startReplica({ url: database.url });
+    const another = await startReplica({ url: pair.database.url });
     expect(await report(another, told, by)).toBe('already_known');
     await another.stop();
   } finally {

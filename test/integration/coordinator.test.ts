@@ -15,7 +15,7 @@ import {
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 const MAP = `
 version: 1
@@ -35,21 +35,17 @@ implies:
 conflicts: [ { between: ["service-token/{tenant}", "integration-config/{tenant}"], because: "the config embeds the token reference" } ]
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 let next = 0;
@@ -517,7 +513,7 @@ describe('what is found and shown', () => {
   test('a preview for a run that ended before this replica started says run_ended', async () => {
     const runId = await createRun(a.api);
     await a.api.stopRun(as('operator'), { runId, reason: 'a test' });
-    const late = await startReplica({ url: database.url });
+    const late = await startReplica({ url: pair.database.url });
     try {
       const input = acquireInput(runId, [write(`release/${env()}`, 'promote')]);
       const { value } = await late.api.previewWriteSet(as('runner'), input);

@@ -13,12 +13,12 @@ import {
   granted,
   ISSUER,
   leaseOf,
-  putMap,
   startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { createTestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 const MAP = `
 version: 1
@@ -28,25 +28,21 @@ kinds:
   - { pattern: "tenant/{id...}", actions: { repair: { access: write, concurrency: lease, change_class: shared_document } } }
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 let sql: pg.Client;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  sql = new pg.Client({ connectionString: database.url });
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
+  sql = new pg.Client({ connectionString: pair.database.url });
   await sql.connect();
-  await putMap(a.api, MAP);
 });
 
 afterAll(async () => {
   await sql?.end();
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 let next = 0;
@@ -218,7 +214,7 @@ describe('a credential', () => {
       subject: { kind: 'lease', leaseId: lease.leaseId },
       reason: 'leaked',
     });
-    const late = await startReplica({ url: database.url });
+    const late = await startReplica({ url: pair.database.url });
     try {
       expect((await check(late.api, token, lease)).reason).toBe('credential_revoked');
       expect((await late.api.getLease(as('operator'), { leaseId: lease.leaseId })).value.credentialsUntil).toBe(
@@ -509,7 +505,7 @@ describe('signing keys', () => {
       [null, 'CREDENTIALS_OFF'],
       [new Uint8Array(32).fill(9), 'SIGNING_KEYS_SEALED'],
     ] as const) {
-      const other = await startReplica({ url: database.url, keyEncryptionKey: key });
+      const other = await startReplica({ url: pair.database.url, keyEncryptionKey: key });
       try {
         await expect(issue(other.api, lease)).rejects.toMatchObject({ reason, faultClass: 'failed_precondition' });
         const input = acquireInput(lease.runId, [write(`release/${env()}`)], { audiences: ['target'] });

@@ -7,12 +7,11 @@ import {
   as,
   createRun,
   eventually,
-  putMap,
   startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 const MAP = `
 version: 1
@@ -21,21 +20,17 @@ kinds:
 `;
 const STORY = 'Grace Hopper asked for it by phone';
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 async function exported(): Promise<EventRecord[]> {
@@ -89,7 +84,7 @@ describe('free text in the log (A3)', () => {
     const runId = await createRun(a.api);
     await a.api.stopRun(as('operator'), { runId, reason: STORY });
     await a.api.eraseTexts(as('admin'), { runId, reason: 'x' });
-    const fresh = await startReplica({ url: database.url });
+    const fresh = await startReplica({ url: pair.database.url });
     try {
       const { value } = await fresh.api.getRun(as('auditor'), { runId });
       expect(value.run.state).toBe('stopped');

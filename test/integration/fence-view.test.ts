@@ -12,17 +12,8 @@ import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
-import {
-  as,
-  createRun,
-  eventually,
-  granted,
-  putMap,
-  startReplica,
-  type TestReplica,
-  write,
-} from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { as, createRun, eventually, granted, type TestReplica, write } from '../support/coordinator.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 /** A target's view over a socket, fed by one of two replicas; the other one does the changing. */
 
@@ -38,7 +29,7 @@ kinds:
   - { pattern: "theirs/{name}", validation: view, owner_service: [svc:other], actions: { set: { access: write, concurrency: lease, change_class: shared_pointer } } }
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let here: TestReplica;
 let there: TestReplica;
 let server: GrpcServer;
@@ -48,10 +39,8 @@ let view: FenceView;
 let runId: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  here = await startReplica({ url: database.url });
-  there = await startReplica({ url: database.url });
-  await putMap(there.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a: here, b: there } = pair);
   runId = await createRun(there.api);
   await listen(0);
   client = connectWrit({ endpoint, token: 'token-target' });
@@ -63,9 +52,7 @@ afterAll(async () => {
   view?.close();
   client?.close();
   await server?.drain(0);
-  await here?.stop();
-  await there?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 async function listen(port: number): Promise<void> {

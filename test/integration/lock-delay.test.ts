@@ -10,12 +10,11 @@ import {
   freshKey,
   granted,
   leaseOf,
-  putMap,
   startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 // Kinds whose targets do not ask, over two replicas and restarts. A lease of a few seconds bounds its delay.
 
@@ -27,21 +26,17 @@ kinds:
   - { pattern: "item/{name}", extends: any }
 `;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url });
-  await putMap(a.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a, b } = pair);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 const release = (lease: Lease) =>
@@ -84,7 +79,7 @@ test('a restart, and another replica, know what is under lock delay; lists show 
   const lease = await granted(a.api, await createRun(a.api), [write('loc/kept', 'set')], { ttl: 300 * SECOND });
   const { value } = await a.api.stopRun(as('operator'), { runId: lease.runId, reason: 'a test' });
   const until = value.effectiveAt;
-  const fresh = await startReplica({ url: database.url });
+  const fresh = await startReplica({ url: pair.database.url });
   try {
     expect(await refusalOn(fresh, 'loc/kept')).toMatchObject({
       kind: 'lock_delay',

@@ -11,12 +11,11 @@ import {
   createRun,
   eventually,
   granted,
-  putMap,
   startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 // A2: the beginning of the log is archived and cut at a checkpoint; what is kept says so, and is verified with the archive.
 
@@ -27,7 +26,7 @@ kinds:
 `;
 const DAY_MS = 86_400_000;
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let sql: pg.Client;
 let a: TestReplica;
 let b: TestReplica;
@@ -35,19 +34,15 @@ let b: TestReplica;
 let paused: Promise<void> | null = null;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  a = await startReplica({ url: database.url });
-  b = await startReplica({ url: database.url, wrap: (store) => pausable(store) });
-  sql = new pg.Client({ connectionString: database.url });
+  pair = await startTwoReplicas({ map: MAP, b: { wrap: pausable } });
+  ({ a, b } = pair);
+  sql = new pg.Client({ connectionString: pair.database.url });
   await sql.connect();
-  await putMap(a.api, MAP);
 });
 
 afterAll(async () => {
-  await a?.stop();
-  await b?.stop();
   await sql?.end();
-  await database?.drop();
+  await pair?.stop();
 });
 
 /** As a process that was stopped: it asks, and goes on where it was when it is let. */
@@ -156,7 +151,7 @@ describe('a log that is archived and cut', () => {
     expect((await verified(other, rest)).ok).toBe(false);
 
     // A replica that starts now has never seen what was cut.
-    const fresh = await startReplica({ url: database.url });
+    const fresh = await startReplica({ url: pair.database.url });
     try {
       expect(await check(fresh.api, lease)).toMatchObject({ allowed: true });
     } finally {
@@ -194,7 +189,7 @@ describe('a log that is archived and cut', () => {
     const archive = await fileOf(checkpoint);
     await someEvents();
     const { api, stop } = await startReplica({
-      url: database.url,
+      url: pair.database.url,
       wrap: (store) => ({ ...store, cutLog: () => Promise.reject(new Error('killed')) }),
     });
     const input = { checkpoint, archiveDigest: sha256(archive), evenYoung: true, reason: 'as said' };

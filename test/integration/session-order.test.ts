@@ -1,18 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/services/api.js';
 import type { Store } from '../../src/storage/store.js';
-import {
-  acquireInput,
-  as,
-  createRun,
-  eventually,
-  granted,
-  putMap,
-  startReplica,
-  type TestReplica,
-  write,
-} from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { acquireInput, as, createRun, eventually, granted, type TestReplica, write } from '../support/coordinator.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
 // A session tells of a lease only to who has been told that it is theirs: an end that comes before the answer would be
@@ -54,23 +44,19 @@ const slowed = (store: Store): Store => ({
   },
 });
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let near: TestReplica;
 let other: TestReplica;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  near = await startReplica({ url: database.url, wrap: slowed });
-  other = await startReplica({ url: database.url });
-  await putMap(other.api, SIMPLE_MAP);
+  pair = await startTwoReplicas({ map: SIMPLE_MAP, a: { wrap: slowed } });
+  ({ a: near, b: other } = pair);
 });
 
 afterAll(async () => {
   gates.open();
   credentials.open();
-  await near?.stop();
-  await other?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 test('the end of a lease whose credentials are still on their way is told after its answer', async () => {

@@ -21,19 +21,9 @@ import { createMetrics } from '../../src/platform/metrics.js';
 import type { WritApi } from '../../src/services/api.js';
 import { SessionLeases } from '../../src/services/session-leases.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
-import {
-  as,
-  createRun,
-  eventually,
-  freshKey,
-  granted,
-  putMap,
-  startReplica,
-  type TestReplica,
-  write,
-} from '../support/coordinator.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { as, createRun, eventually, freshKey, granted, type TestReplica, write } from '../support/coordinator.js';
 import { type Talking, talk } from '../support/talk.js';
+import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 /** LeaseService.Session over a socket. */
 
@@ -48,7 +38,7 @@ const PRINCIPALS: PrincipalEntry[] = [
   { name: 'team', roles: [], namespaceRoles: { 'team-a': ['runner'] as const }, tokenSha256: hashToken('token-team') },
 ];
 
-let database: TestDatabase;
+let pair: TwoReplicas;
 let replica: TestReplica;
 let other: TestReplica;
 let server: GrpcServer;
@@ -57,10 +47,8 @@ let elsewhere: { server: GrpcServer; client: Client };
 let runs: string[];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  replica = await startReplica({ url: database.url });
-  other = await startReplica({ url: database.url });
-  await putMap(replica.api, MAP);
+  pair = await startTwoReplicas({ map: MAP });
+  ({ a: replica, b: other } = pair);
   runs = [await createRun(replica.api), await createRun(replica.api)];
   ({ server, client } = await listen(replica.api));
   elsewhere = await listen(other.api);
@@ -69,8 +57,7 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const one of [client, elsewhere?.client]) one?.close();
   for (const one of [server, elsewhere?.server]) await one?.drain(0);
-  for (const one of [replica, other]) await one?.stop();
-  await database?.drop();
+  await pair?.stop();
 });
 
 async function listen(
