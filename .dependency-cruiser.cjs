@@ -19,9 +19,12 @@ module.exports = {
     forbid('domain-is-pure', 'the domain imports only itself', { path: '^src/domain/' }, { pathNot: '^src/domain/' }),
     forbid(
       'route-table-stands-alone',
-      'what the target kit and the gateways share: of the domain only what resources and change classes are',
+      'what the target kit and the gateways share: of the domain only what resources, segments of patterns and change classes are',
       { path: '^src/route-table/' },
-      { pathNot: '^src/route-table/|^src/domain/(resource|change-class)\\.ts$|^node_modules/(zod|jose)/' },
+      {
+        pathNot:
+          '^src/route-table/|^src/domain/(resource|pattern-segment|change-class)\\.ts$|^node_modules/(zod|jose)/',
+      },
     ),
     forbid(
       'engine-sees',

@@ -1,4 +1,5 @@
-import type { Pattern, PatternSegment } from './pattern.js';
+import type { Pattern } from './pattern.js';
+import type { PatternSegment } from './pattern-segment.js';
 import { MAX_SEGMENTS } from './resource.js';
 
 interface Node<T> {

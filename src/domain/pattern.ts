@@ -1,10 +1,5 @@
+import { type PatternSegment, parsePatternSegment } from './pattern-segment.js';
 import { MAX_SEGMENTS, parseResource } from './resource.js';
-
-/** A step of a pattern: a literal, one captured segment, or all that remains (one segment at least). */
-export type PatternSegment =
-  | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'capture'; readonly name: string }
-  | { readonly kind: 'rest'; readonly name: string };
 
 /**
  * A set of resources, or a template of one: literal segments, `{name}` for one segment, and a final
@@ -21,15 +16,13 @@ export type ParsedPattern =
   | { readonly ok: true; readonly pattern: Pattern }
   | { readonly ok: false; readonly reason: string };
 
-const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
-
 /** Reads a pattern. A name twice is allowed in templates only. */
 export function parsePattern(text: string, use: 'pattern' | 'template' = 'pattern'): ParsedPattern {
   const segments: PatternSegment[] = [];
   const names: string[] = [];
   const parts = text.split('/');
   for (const [index, part] of parts.entries()) {
-    const segment = parseSegment(part);
+    const segment = parsePatternSegment(part);
     if (typeof segment === 'string') return { ok: false, reason: segment };
     if (segment.kind === 'rest' && index < parts.length - 1)
       return { ok: false, reason: `{${segment.name}...} must be the last segment` };
@@ -44,17 +37,6 @@ export function parsePattern(text: string, use: 'pattern' | 'template' = 'patter
   const shape = parseResource(segments.map((segment) => (segment.kind === 'literal' ? segment.text : 'x')).join('/'));
   if (!shape.ok) return { ok: false, reason: shape.reason };
   return { ok: true, pattern: { text, segments, names } };
-}
-
-function parseSegment(part: string): PatternSegment | string {
-  if (!/[{}]/.test(part)) return { kind: 'literal', text: part };
-  const inner = /^\{([^{}]*)\}$/.exec(part)?.[1];
-  if (inner === undefined) return `${JSON.stringify(part)}: a capture is a whole segment, {name} or {name...}`;
-  const rest = inner.endsWith('...');
-  const name = rest ? inner.slice(0, -3) : inner;
-  if (!NAME.test(name))
-    return `${JSON.stringify(part)}: a capture's name has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long`;
-  return { kind: rest ? 'rest' : 'capture', name };
 }
 
 /** What a pattern's captures stand for; a `{name...}` stands for segments joined by "/". */

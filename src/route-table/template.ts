@@ -1,16 +1,12 @@
+import { type PatternSegment, parsePatternSegment } from '../domain/pattern-segment.js';
 import { segmentFlaw } from './segment.js';
 
-/** A step of a template: a literal, one captured segment, or all that remains (one segment at least). */
-export type Step =
-  | { readonly kind: 'literal'; readonly text: string }
-  | { readonly kind: 'capture'; readonly name: string }
-  | { readonly kind: 'rest'; readonly name: string };
+/** A step of a template of the route table: as of a pattern in the map. */
+export type Step = PatternSegment;
 
 export type ParsedTemplate =
   | { readonly ok: true; readonly steps: readonly Step[] }
   | { readonly ok: false; readonly reason: string };
-
-const NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,63}$/;
 
 /** Reads `release/{env}`: literal segments, `{name}` for one, and a final `{name...}` for one or more. */
 export function parseTemplate(text: string): ParsedTemplate {
@@ -27,17 +23,10 @@ export function parseTemplate(text: string): ParsedTemplate {
 }
 
 function parseStep(part: string): Step | string {
-  if (!/[{}]/.test(part)) {
-    const flaw = segmentFlaw(part);
-    return flaw === null ? { kind: 'literal', text: part } : `it ${flaw}`;
-  }
-  const inner = /^\{([^{}]*)\}$/.exec(part)?.[1];
-  if (inner === undefined) return `${JSON.stringify(part)}: a capture is a whole segment, {name} or {name...}`;
-  const rest = inner.endsWith('...');
-  const name = rest ? inner.slice(0, -3) : inner;
-  if (!NAME.test(name))
-    return `${JSON.stringify(part)}: a capture's name has letters, digits, "_" and "-", begins with a letter or "_", and is at most 64 long`;
-  return { kind: rest ? 'rest' : 'capture', name };
+  const step = parsePatternSegment(part);
+  if (typeof step === 'string' || step.kind !== 'literal') return step;
+  const flaw = segmentFlaw(part);
+  return flaw === null ? step : `it ${flaw}`;
 }
 
 /** Puts captures into a template whose names were all captured. */

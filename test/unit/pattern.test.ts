@@ -5,7 +5,6 @@ import {
   coverSubtree,
   matchPattern,
   type Pattern,
-  type PatternSegment,
   parsePattern,
   patternCovers,
   type Region,
@@ -13,6 +12,7 @@ import {
   substitute,
 } from '../../src/domain/pattern.js';
 import { deciding, PatternIndex } from '../../src/domain/pattern-index.js';
+import type { PatternSegment } from '../../src/domain/pattern-segment.js';
 
 function pattern(text: string, use: 'pattern' | 'template' = 'pattern'): Pattern {
   const parsed = parsePattern(text, use);
