@@ -4,12 +4,13 @@ import type { WaitingPlace } from '../../gen/writ/v1/lease_service.js';
 import { EndReason, type Lease as LeaseRecord, LeaseState } from '../../gen/writ/v1/types.js';
 import type { WritClient } from '../common/connect.js';
 import { WritError } from '../common/errors.js';
+import type { Settled } from '../common/lease-session.js';
 import { durationMs, toDuration } from '../common/time.js';
 import { elapsedMs } from './clock.js';
 import { LeaseLostError, RefusedError } from './errors.js';
 import { Lease, type LeaseWatch } from './lease.js';
 import { type AcquireRefusal, toAcquireRefusal } from './refusals.js';
-import { type Acquired, type Settled, sessionOf } from './session.js';
+import { type Acquired, sessionOf } from './session.js';
 import { type Target, Targets } from './targets.js';
 import { type RequestedResource, wireEntries } from './write-set.js';
 

@@ -5,25 +5,20 @@ import {
   type ReleaseLeaseResponse,
   RenewLeasesRequest,
   type RenewLeasesResponse,
-  type SessionAnswer,
-  type SessionCall,
-  type SessionEvent,
-  type SessionRequest,
-  type SessionResponse,
 } from '../../gen/writ/v1/lease_service.js';
 import type { CallOptions } from '../common/channel.js';
 import type { WritClient } from '../common/connect.js';
 import { WritError } from '../common/errors.js';
-import { type AskOptions, NumberedStream, StreamLost } from '../common/numbered-stream.js';
+import {
+  type Happened,
+  LeaseSession,
+  type SessionOutcome,
+  type SessionQuestion,
+  type Settled,
+} from '../common/lease-session.js';
+import { type AskOptions, StreamLost } from '../common/numbered-stream.js';
 
-type Call = NonNullable<SessionCall['call']>;
-type Outcome = NonNullable<SessionAnswer['outcome']>;
-type Stream = NumberedStream<Call, Outcome, SessionRequest, SessionResponse>;
-type Happened = NonNullable<SessionEvent['event']>;
 type Partial<M extends { fromPartial(partial: never): unknown }> = Parameters<M['fromPartial']>[0];
-
-/** How a wait went on: `told` that something came of the place, or not, as the session has ended or the place is another's. */
-export type Settled = 'told' | 'lost';
 
 /** What an acquire was answered. */
 export interface Acquired {
@@ -59,25 +54,12 @@ export function sessionOf(client: WritClient): RunnerSession {
  * is asked again by itself: acquires and releases are the same however often they are made, and so are renewals.
  */
 class RunnerSession {
-  private readonly stream: Stream | null;
+  private readonly stream: LeaseSession | null;
   private readonly listeners = new Map<string, (event: Happened) => void>();
-  /** Places in the queue, until something comes of them. */
-  private readonly places = new Map<string, { readonly settled: Promise<Settled>; settle(how: Settled): void }>();
 
   constructor(private readonly client: WritClient) {
     const open = client.lease.session as WritClient['lease']['session'] | undefined;
-    if (open === undefined) {
-      this.stream = null;
-      return;
-    }
-    this.stream = new NumberedStream({
-      open: (signal) => open({ signal }),
-      requestOf: (questions) => ({
-        calls: questions.map(({ number, question }) => ({ number, requestId: '', call: question })),
-      }),
-      read: (response, answered) => this.read(response, answered),
-      ended: () => this.ended(),
-    });
+    this.stream = open === undefined ? null : new LeaseSession(open, (leaseId, event) => this.tell(leaseId, event));
   }
 
   async acquire(request: Partial<typeof AcquireWriteSetRequest>, options: CallOptions): Promise<Acquired> {
@@ -88,8 +70,8 @@ class RunnerSession {
     if (outcome?.$case !== 'acquireWriteSet')
       return { answer: await this.client.lease.acquireWriteSet(request, options), settled: null };
     const answer = outcome.value;
-    const place = answer.outcome?.$case === 'waiting' ? this.places.get(answer.outcome.value.requestId) : undefined;
-    return { answer, settled: place?.settled ?? null };
+    const settled = answer.outcome?.$case === 'waiting' ? stream.settled(answer.outcome.value.requestId) : undefined;
+    return { answer, settled: settled ?? null };
   }
 
   async renew(
@@ -124,12 +106,12 @@ class RunnerSession {
 
   /** Null: it is to be asked by a call of its own. */
   private async ask(
-    stream: Stream,
-    call: Call,
+    stream: LeaseSession,
+    call: SessionQuestion,
     times: AskOptions,
     signal: AbortSignal | undefined,
-  ): Promise<Outcome | null> {
-    let outcome: Outcome;
+  ): Promise<SessionOutcome | null> {
+    let outcome: SessionOutcome;
     try {
       outcome = await stream.ask(call, times, signal);
     } catch (error) {
@@ -148,48 +130,10 @@ class RunnerSession {
     return request;
   }
 
-  private read(
-    { answers, events, goingAway }: SessionResponse,
-    answered: (number: number, outcome: Outcome) => void,
-  ): { readonly goingAway: boolean } {
-    for (const { number, outcome } of answers) {
-      if (outcome?.$case === 'acquireWriteSet' && outcome.value.outcome?.$case === 'waiting')
-        this.keep(outcome.value.outcome.value.requestId);
-      answered(number, outcome ?? NO_OUTCOME);
-    }
-    for (const { leaseId, event } of events) {
-      if (event === undefined) continue;
-      if (event.$case === 'granted' || event.$case === 'lost') this.settle(leaseId, 'told');
-      if (event.$case === 'placeMoved') this.settle(leaseId, 'lost');
-      this.tell(leaseId, event);
-    }
-    return { goingAway };
-  }
-
   /** Whoever has just been granted a lease listens a moment later than the answer is read, and hears then what came with it. */
   private tell(leaseId: string, event: Happened): void {
     const listener = this.listeners.get(leaseId);
     if (listener !== undefined) listener(event);
     else setImmediate(() => this.listeners.get(leaseId)?.(event));
   }
-
-  private keep(leaseId: string): void {
-    let settle: (how: Settled) => void = () => undefined;
-    const settled = new Promise<Settled>((resolve) => {
-      settle = resolve;
-    });
-    this.places.set(leaseId, { settled, settle });
-  }
-
-  private settle(leaseId: string, how: Settled): void {
-    this.places.get(leaseId)?.settle(how);
-    this.places.delete(leaseId);
-  }
-
-  private ended(): void {
-    for (const leaseId of [...this.places.keys()]) this.settle(leaseId, 'lost');
-  }
 }
-
-/** Something that this client does not know. */
-const NO_OUTCOME: Outcome = { $case: 'fault', value: { code: 13, message: 'an answer without outcome', details: [] } };
