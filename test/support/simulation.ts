@@ -60,6 +60,7 @@ import type {
   Snapshot,
   UnmatchedResource,
 } from '../../src/storage/store.js';
+import { Random } from '../harness/random.js';
 import {
   digestOf,
   EVERYTHING,
@@ -193,16 +194,17 @@ export const UNIVERSE = universeOf([
   ...['svc/a/a', 'svc/a/b', 'svc/a/a/key', 'loc/a/key', 'vw/a/key'],
 ]);
 
-/** Numbers drawn one after another from one number (mulberry32). */
+/** As the harness draws; chances are in percent, and lists may be empty. */
 class Draw {
-  constructor(private state: number) {}
+  private readonly random: Random;
+
+  constructor(seed: number) {
+    this.random = new Random(seed);
+  }
 
   /** From 0, below `below`. */
   int(below: number): number {
-    this.state = (this.state + 0x6d2b79f5) | 0;
-    let t = Math.imul(this.state ^ (this.state >>> 15), 1 | this.state);
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-    return Math.floor((((t ^ (t >>> 14)) >>> 0) / 4_294_967_296) * below);
+    return this.random.below(below);
   }
 
   chance(percent: number): boolean {

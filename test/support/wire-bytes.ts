@@ -1,6 +1,7 @@
 import type { DescField, DescMessage } from '@bufbuild/protobuf';
 import { ScalarType } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
+import { Random } from '../harness/random.js';
 
 /** Bytes of messages, put together by hand: also such as no encoder makes. */
 
@@ -19,15 +20,10 @@ export function number(field: number, value: number | bigint): Buffer {
 
 export const bytes = (hex: string): Buffer => Buffer.from(hex.replaceAll(' ', ''), 'hex');
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Numbers from 0 to 1, the same for the same seed. */
 export function seeded(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
+  const random = new Random(seed);
+  return () => random.next();
 }
 
 const WORDS = ['', 'a', 'default', 'release/prod-eu', 'ü', '\u0000', 'x'.repeat(300), '0'.repeat(32), '__proto__', '*'];

@@ -23,6 +23,7 @@ import {
   toTimestamp,
 } from '../../src/transports/messages/convert.js';
 import { createBlockerNamer, RefusalViews, toLease, toPreviewedLease } from '../../src/transports/messages/views.js';
+import { sampleEntry } from '../support/sample-records.js';
 
 function violationsOf(read: (reader: RequestReader) => unknown): readonly Violation[] {
   const reader = new RequestReader();
@@ -153,24 +154,7 @@ const LEASE: Lease = {
   generation: 2,
   request: null,
   purpose: 'promote',
-  entries: [
-    {
-      resource: 'release/prod-eu',
-      access: 'write',
-      scope: 'exact',
-      actions: ['promote'],
-      exclusive: true,
-      impliedBy: '',
-      mode: 'enforce',
-      validation: 'introspect',
-      maxViewAge: 0,
-      resolver: '',
-      observedVersion: null,
-      token: 1_764_428_400_123_456,
-      suspended: false,
-      observedRefusal: null,
-    },
-  ],
+  entries: [sampleEntry({ token: 1_764_428_400_123_456 })],
   ruleLocks: [],
   requestedTtl: null,
   ttl: 60_000_000,

@@ -1,57 +1,29 @@
 import { Buffer } from 'node:buffer';
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash, generateKeyPairSync } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textDigest } from '../../src/engine/event-texts.js';
-import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
+import { hashEvent } from '../../src/engine/hash-chain.js';
 import type { Checkpoint } from '../../src/services/api.js';
-import { checkpointStatement, keyFingerprint } from '../../src/services/checkpoint-signature.js';
 import { formatEvent, formatHeader } from '../../src/services/log-export.js';
 import { type LogVerdict, type VerifyLogOptions, verifyLog } from '../../src/services/verify-log.js';
 import type { EventRecord } from '../../src/storage/store.js';
+import { append, checkpointAt, publicPemOf, SAMPLE_KEYS } from '../support/sample-log.js';
 
 // F23: exports with a changed, removed, inserted, swapped or cut-off event; honest logs never alarm.
 
-const keys = generateKeyPairSync('ed25519');
-const publicKeyPem = keys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
+const publicKeyPem = publicPemOf(SAMPLE_KEYS);
 
 function chain(contents: readonly Partial<EventRecord>[]): EventRecord[] {
   const events: EventRecord[] = [];
-  for (const [index, content] of contents.entries()) {
-    const unhashed = {
-      namespace: 'default',
-      revision: index + 1,
-      time: 1_764_425_000_000_000 + index,
-      batchId: '00000000-0000-4000-8000-000000000001',
-      kind: 'lease_granted',
-      bodyVersion: 1,
-      actor: 'svc:runner',
-      runId: '0'.repeat(32),
-      leaseId: '',
-      resources: ['release/prod-eu'],
-      requestIds: [],
-      body: '{}',
-      texts: [],
-      ...content,
-      prevHash: events.at(-1)?.hash ?? GENESIS_HASH,
-    };
-    events.push({ ...unhashed, hash: hashEvent(unhashed) });
-  }
+  for (const content of contents) append(events, content);
   return events;
 }
 
-function checkpointOf(events: readonly EventRecord[], key = keys): Checkpoint {
+function checkpointOf(events: readonly EventRecord[], keys = SAMPLE_KEYS): Checkpoint {
   const last = events.at(-1);
   if (last === undefined) throw new Error('no events');
-  const statement = { namespace: last.namespace, revision: last.revision, hash: last.hash, time: last.time + 5 };
-  const pem = key.publicKey.export({ type: 'spki', format: 'pem' }).toString();
-  const keyId = keyFingerprint(pem).slice(0, 16);
-  return {
-    ...statement,
-    signature: sign(null, checkpointStatement(statement), key.privateKey),
-    keyId,
-    publicKeyPem: pem,
-  };
+  return checkpointAt(last, keys);
 }
 
 /** A file of these lines over that log's checkpoint. */

@@ -1,48 +1,15 @@
-import { createHash, generateKeyPairSync, sign } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { textDigest } from '../../src/engine/event-texts.js';
-import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
-import type { Checkpoint } from '../../src/services/api.js';
-import { checkpointStatement, keyFingerprint } from '../../src/services/checkpoint-signature.js';
 import { formatEvent, formatHeader } from '../../src/services/log-export.js';
 import { type VerifyLogOptions, verifyLogs } from '../../src/services/verify-log.js';
 import type { EventRecord } from '../../src/storage/store.js';
+import { append, checkpointAt, publicPemOf, SAMPLE_KEYS } from '../support/sample-log.js';
 
 // A2, F23: a log in several files, archives and the rest, is verified as one.
 
-const keys = generateKeyPairSync('ed25519');
-const publicKey = keys.publicKey.export({ type: 'spki', format: 'pem' }).toString();
-
-/** Adds an event that follows the last one. */
-function append(events: EventRecord[], more: Partial<EventRecord> = {}): EventRecord {
-  const unhashed = {
-    namespace: 'default',
-    revision: events.length + 1,
-    time: 1_764_425_000_000_000 + events.length,
-    batchId: '00000000-0000-4000-8000-000000000001',
-    kind: 'lease_granted',
-    bodyVersion: 1,
-    actor: 'svc:runner',
-    runId: '0'.repeat(32),
-    leaseId: '',
-    resources: ['release/prod-eu'],
-    requestIds: [],
-    body: '{}',
-    texts: [],
-    ...more,
-    prevHash: events.at(-1)?.hash ?? GENESIS_HASH,
-  };
-  const event = { ...unhashed, hash: hashEvent(unhashed) };
-  events.push(event);
-  return event;
-}
-
-function checkpointOf({ namespace, revision, hash, time }: EventRecord): Checkpoint {
-  const statement = { namespace, revision, hash, time: time + 5 };
-  const signature = sign(null, checkpointStatement(statement), keys.privateKey);
-  return { ...statement, signature, keyId: keyFingerprint(publicKey).slice(0, 16), publicKeyPem: publicKey };
-}
+const publicKey = publicPemOf(SAMPLE_KEYS);
 
 /** The file of the events after one revision, up to another. */
 function part(events: readonly EventRecord[], after: number, upto = events.length): Buffer {
@@ -53,7 +20,7 @@ function part(events: readonly EventRecord[], after: number, upto = events.lengt
     namespace: 'default',
     afterRevision: after,
     afterHash,
-    checkpoint: checkpointOf(last),
+    checkpoint: checkpointAt(last),
   });
   return Buffer.from(`${[header, ...events.slice(after, upto).map(formatEvent)].join('\n')}\n`);
 }
@@ -61,7 +28,7 @@ function part(events: readonly EventRecord[], after: number, upto = events.lengt
 const sha256 = (bytes: Buffer): string => createHash('sha256').update(bytes).digest('hex');
 
 function recordCut(events: EventRecord[], upto: number, archive: Buffer): void {
-  const { hash, revision, time } = checkpointOf(events[upto - 1] as EventRecord);
+  const { hash, revision, time } = checkpointAt(events[upto - 1] as EventRecord);
   const checkpoint = { hash, revision, time, keyId: 'k', signature: '' };
   const body = { archiveDigest: sha256(archive), checkpoint, firstRevision: upto + 1 };
   append(events, { kind: 'log_cut', body: JSON.stringify(body) });
@@ -159,10 +126,10 @@ describe('archives and the rest', () => {
     const events: EventRecord[] = [];
     for (let i = 0; i < 9; i += 1) append(events);
     const files = [part(events, 0, 3), part(events, 3, 6), part(events, 6, 8)];
-    for (const event of events.slice(0, 8)) expect((await verify(files, { kept: checkpointOf(event) })).ok).toBe(true);
-    const beyond = checkpointOf(events[8] as EventRecord);
+    for (const event of events.slice(0, 8)) expect((await verify(files, { kept: checkpointAt(event) })).ok).toBe(true);
+    const beyond = checkpointAt(events[8] as EventRecord);
     expect((await verify(files, { kept: beyond })).problem).toMatchObject({ fault: 'cut_off', part: 2 });
-    const other = { ...checkpointOf(events[4] as EventRecord), hash: 'f'.repeat(64) };
+    const other = { ...checkpointAt(events[4] as EventRecord), hash: 'f'.repeat(64) };
     expect((await verify(files, { kept: other })).problem).toMatchObject({ fault: 'rewritten', part: 1, revision: 5 });
   });
 
