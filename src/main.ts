@@ -4,7 +4,7 @@ import { PrincipalsFileError } from './auth/principal-entry.js';
 import { type Coordinator, createCoordinator } from './coordinator.js';
 import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
 import { DatabasesFileError } from './platform/databases-file.js';
-import { keepHeapSmall } from './platform/heap.js';
+import { tuneHeap } from './platform/heap.js';
 import { EXIT, onStopSignal, StartError } from './platform/lifecycle.js';
 import { createLogger, type Logger } from './platform/log.js';
 import { TlsFilesError } from './platform/server-tls.js';
@@ -22,7 +22,7 @@ export async function serve(env?: Environment): Promise<number> {
     const coordinator = createCoordinator(config, log);
     const stopped = stopOnSignal(coordinator, log);
     await coordinator.start();
-    keepHeapSmall();
+    tuneHeap();
     process.stdout.write(`${JSON.stringify(readyLine(config, coordinator))}\n`);
     return (await stopped).length === 0 ? EXIT.stopped : EXIT.stopIncomplete;
   } catch (error) {

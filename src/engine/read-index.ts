@@ -4,12 +4,20 @@ import type { Gate } from '../storage/store.js';
 /** At most this many statements on their way at once; more readers join the next unsent one. */
 const MAX_IN_FLIGHT = 2;
 
+/** Readers that are answered in one turn of the event loop. */
+const ANSWERED_PER_TURN = 8;
+
+interface Reader {
+  readonly resolve: (gate: Gate) => void;
+  readonly reject: (error: unknown) => void;
+}
+
 /**
  * The read index: readers that come while statements are on their way join one that is not yet sent.
  * One statement, one clock value, one round trip for any number of checks (P3).
  */
 export class ReadIndex {
-  private waiting: { resolve: (gate: Gate) => void; reject: (error: unknown) => void }[] = [];
+  private waiting: Reader[] = [];
   private inFlight = 0;
   private scheduled = false;
 
@@ -46,7 +54,7 @@ export class ReadIndex {
     try {
       const gate = await this.readGate();
       this.onRead(readers.length, this.monotonicNow() - sentAt);
-      for (const reader of readers) reader.resolve(gate);
+      answerSome(readers, gate);
     } catch (error) {
       for (const reader of readers) reader.reject(error);
     } finally {
@@ -54,4 +62,14 @@ export class ReadIndex {
       this.schedule();
     }
   }
+}
+
+/**
+ * In portions: while one is decided, the callers of the one before take their answers and send their next calls. Answered
+ * all at once, callers and coordinator would work in turns, each waiting for the other.
+ */
+function answerSome(readers: readonly Reader[], gate: Gate, from = 0): void {
+  const end = Math.min(readers.length, from + ANSWERED_PER_TURN);
+  for (let index = from; index < end; index += 1) readers[index]?.resolve(gate);
+  if (end < readers.length) setImmediate(() => answerSome(readers, gate, end));
 }
