@@ -4,6 +4,7 @@
  */
 export { CHANGE_CLASSES, type ChangeClass } from '../domain/change-class.js';
 export { type ChangeRule, changeRule, type OnConflict } from './change-class.js';
+export { type EntityTag, readEntityTags } from './entity-tags.js';
 export {
   type FoundRoute,
   findRoute,

@@ -202,7 +202,7 @@ describe('POST /access/v1/evaluation', () => {
       ['Authorization', 'Bearer token-svc:pages'],
       ['Content-Type', value],
     ];
-    expect((await evaluate(GOOD, type('text/plain'))).status).toBe(400);
+    expect((await evaluate(GOOD, type('text/plain'))).status).toBe(415);
     expect((await evaluate(GOOD, type('application/json; charset=utf-8'))).status).toBe(200);
     const nobody = await evaluate(GOOD, [
       ['Content-Type', 'application/json'],

@@ -195,8 +195,9 @@ describe('a body', () => {
 
   it('is JSON by its type, in UTF-8', async () => {
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonx', '']) {
-      const { status, json } = await post('{}', { 'content-type': type });
-      expect([status, fieldsOf(json)], type).toEqual([400, ['content-type']]);
+      const { status, json, headers } = await post('{}', { 'content-type': type });
+      expect([status, json.reason, fieldsOf(json)], type).toEqual([415, 'UNSUPPORTED_MEDIA_TYPE', ['content-type']]);
+      expect(headers.get('accept')).toBe('application/json');
     }
     expect(fieldsOf((await post('{}', { 'content-type': 'application/json; charset=utf-8' })).json)).toContain('runId');
     const response = await fetch(`${api.url}/v1/leases`, {

@@ -154,6 +154,8 @@ describe('the HTTP server', () => {
     expect(await active.json()).toEqual({ active: true, sub: 'runner' });
     expect(await (await post('token=bad')).json()).toEqual({ active: false });
     expect((await post('token=good', { authorization: '' })).status).toBe(401);
+    const json = await post('{"token":"good"}', { 'content-type': 'application/json' });
+    expect([json.status, json.headers.get('accept')]).toEqual([415, 'application/x-www-form-urlencoded']);
     expect((await fetch(url)).headers.get('allow')).toBe('POST');
   });
 

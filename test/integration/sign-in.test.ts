@@ -180,7 +180,7 @@ describe('a session of a browser', () => {
       body: '{"token":"token-ada"}',
       headers: { 'content-type': 'text/plain' },
     });
-    expect(status).toBe(400);
+    expect({ status, reason: body.reason }).toEqual({ status: 415, reason: 'UNSUPPORTED_MEDIA_TYPE' });
     expect(body.violations).toMatchObject([{ field: 'content-type' }]);
   });
 

@@ -1,10 +1,10 @@
 import type { Context } from 'hono';
 import { invalidArgument } from '../../domain/fault.js';
+import { demandType, JSON_TYPE } from './media-type.js';
 
-/** The JSON of a request's body; throws a Fault. */
+/** The JSON of a request's body; throws a Fault, or what demandType does. */
 export async function jsonOf(c: Context): Promise<unknown> {
-  if (!/^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? ''))
-    throw invalidArgument([{ field: 'content-type', description: 'must be application/json' }]);
+  demandType(c, JSON_TYPE);
   try {
     return JSON.parse(await c.req.text());
   } catch {

@@ -1,6 +1,7 @@
 import type { Context } from 'hono';
 import { Fault, type FaultClass } from '../../domain/fault.js';
 import { RETRY_AFTER_MS } from '../rate-limit.js';
+import { UnsupportedMediaType } from './media-type.js';
 
 /** Faults of calls as RFC 9457 has them. */
 
@@ -16,6 +17,7 @@ const TITLES = {
   409: 'Conflict',
   412: 'Precondition Failed',
   413: 'Content Too Large',
+  415: 'Unsupported Media Type',
   428: 'Precondition Required',
   429: 'Too Many Requests',
   500: 'Internal Server Error',
@@ -75,6 +77,13 @@ function challenge(c: Context): string {
   return presented ? 'Bearer realm="writ", error="invalid_token"' : 'Bearer realm="writ"';
 }
 
+/** With what would be accepted, for programs in the header that RFC 9110 has for it (15.5.16). */
+function wrongType(c: Context, { accepted, message }: UnsupportedMediaType): Response {
+  c.header('accept', accepted);
+  const violations = [{ field: 'content-type', description: `must be ${accepted}` }];
+  return problem(c, 415, 'UNSUPPORTED_MEDIA_TYPE', message, { violations });
+}
+
 /** When to try again, where a fault does not say. */
 const DEFAULT_RETRY_MS = 1_000;
 
@@ -84,6 +93,7 @@ export function faultProblem(
   error: unknown,
   more: Readonly<Record<string, unknown>> = {},
 ): Response | null {
+  if (error instanceof UnsupportedMediaType) return wrongType(c, error);
   const told = toldFault(error);
   if (told === null) return null;
   const { status, reason } = told;

@@ -23,6 +23,7 @@ import { evaluate, evaluateAll, metadata } from './authzen.js';
 import { certificateOf } from './client-certificate.js';
 import { mountConsole } from './console.js';
 import { fenceCheck } from './fence-check.js';
+import { demandType, FORM_TYPE } from './media-type.js';
 import { faultProblem, NO_STORE, problem } from './problem.js';
 import { type Remarks, RequestLog } from './request-log.js';
 import type { AddRoute, RouteContext } from './route.js';
@@ -265,9 +266,9 @@ async function introspect(c: RouteContext, principal: Principal, { api }: HttpSe
   return value.active ? { active: true, ...value.claims } : { active: false };
 }
 
-/** Empty when the body is no such form, or has several. */
+/** Empty when the form has none, or several. */
 async function tokenOf(c: RouteContext): Promise<string> {
-  if (!/^application\/x-www-form-urlencoded\b/i.test(c.req.header('content-type') ?? '')) return '';
+  demandType(c, FORM_TYPE);
   const tokens = new URLSearchParams(await c.req.text()).getAll('token');
   return tokens.length === 1 ? (tokens[0] ?? '') : '';
 }

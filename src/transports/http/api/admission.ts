@@ -3,6 +3,7 @@ import type { Principal } from '../../../auth/principal.js';
 import { authorize, type Method, methodOfRoute } from '../../../auth/roles.js';
 import { Fault } from '../../../domain/fault.js';
 import type { Limits } from '../../../platform/config.js';
+import { readEntityTags } from '../../../route-table/index.js';
 import type { WritApi } from '../../../services/api.js';
 import { boundsOf, maxBytesOf } from '../../message-size.js';
 import { orDefault } from '../../namespace-of.js';
@@ -44,12 +45,11 @@ export async function admit<P extends Parameter>(
   // Who may not is told that alone, and nobody reads megabytes for them.
   const principal = route.scope === 'namespace' ? authorize(caller, method, orDefault(namespace)) : caller;
   const values = readParameters(c, route);
-  const version = route.needsVersion ? versionIn(c) : null;
-  if (version === undefined) {
+  const current = async (): Promise<string> => {
     const context = { principal, namespace, requestId: '', deadlineMs: null, signal: c.req.raw.signal };
-    const { value } = await api().getConflictMap(context, { version: 0 });
-    throw new VersionMissing(String(value?.version ?? 0));
-  }
+    return String((await api().getConflictMap(context, { version: 0 })).value?.version ?? 0);
+  };
+  const version = route.needsVersion ? await versionIn(c.req.header('if-match'), current) : null;
   const maxBytes = route.hasDocument === true ? limits.maxMessageBytes : maxBytesOf(method, limits);
   const body = await readBody(c, route, { maxBytes, bounds: boundsOf(limits) });
   return { values, body, namespace, principal, version };
@@ -58,20 +58,37 @@ export async function admit<P extends Parameter>(
 const takesNamespace = ({ parameters }: ApiRoute): boolean =>
   parameters.some(({ name, place }) => name === 'namespace' && place === 'query');
 
-/** The version that a change is made against; undefined: none is named. */
-function versionIn(c: RouteContext): string | undefined {
-  const given = c.req.header('if-match');
-  if (given === undefined) return undefined;
-  const [, version] = /^"(\d{1,16})"$/.exec(given) ?? [];
-  if (version !== undefined) return version;
-  const description = 'must be one ETag as GET gives it, such as "7"; "0" before the first version';
-  throw new WrongRequest([{ field: 'If-Match', description }]);
+/** The version that a change is made against (RFC 9110, 13.1.1); whether it still is the current one, is for who changes it. */
+async function versionIn(ifMatch: string | undefined, current: () => Promise<string>): Promise<string> {
+  if (ifMatch === undefined) throw new VersionMissing(await current());
+  const tags = readEntityTags(ifMatch);
+  if (typeof tags === 'string') {
+    const description = `${ifMatch.trim() === '*' ? 'names no version' : tags}; send an ETag as GET gives it, such as "7", or "0" before the first version`;
+    throw new WrongRequest([{ field: 'If-Match', description }]);
+  }
+  const versions = tags.filter(({ weak, value }) => !weak && VERSION.test(value)).map(({ value }) => value);
+  if (versions.length === 1) return versions[0] as string;
+  const now = await current();
+  if (versions.includes(now)) return now;
+  // One that is not current is not refused unasked: it may be the change that was made already, repeated (P6).
+  const last = versions.toSorted((a, b) => Number(a) - Number(b)).at(-1);
+  if (last === undefined) throw new NoVersionMatches(now);
+  return last;
 }
+
+const VERSION = /^\d{1,16}$/;
 
 /** A change that does not say what it is made against (RFC 6585). */
 class VersionMissing extends Error {
   constructor(readonly current: string) {
     super(`say by If-Match which version the change is made against; the current one is "${current}"`);
+  }
+}
+
+/** What `If-Match` names can be no version of the map. */
+class NoVersionMatches extends Error {
+  constructor(readonly current: string) {
+    super(`no tag in If-Match can match, as a weak one never does; the current version is "${current}"`);
   }
 }
 
@@ -82,17 +99,20 @@ export function problemOf(c: RouteContext, route: ApiRoute, error: unknown): Res
     c.header('etag', `"${error.current}"`);
     return problem(c, 428, 'PRECONDITION_REQUIRED', error.message, { currentVersion: error.current });
   }
-  if (!(error instanceof Fault)) return null;
+  if (error instanceof NoVersionMatches) return conflict(c, error.message, error.current);
+  if (!(error instanceof Fault)) return faultProblem(c, error);
   const { metadata, violations } = error.details;
-  if (error.reason === 'MAP_VERSION_CONFLICT' && route.needsVersion) {
-    const currentVersion = metadata?.current_version ?? '';
-    c.header('etag', `"${currentVersion}"`);
-    // Somebody changed it since it was read (RFC 9110).
-    return problem(c, 412, 'MAP_VERSION_CONFLICT', error.message, { currentVersion });
-  }
+  if (error.reason === 'MAP_VERSION_CONFLICT' && route.needsVersion)
+    return conflict(c, error.message, metadata?.current_version ?? '');
   const facts = metadata === undefined ? {} : { metadata };
   if (violations === undefined || error instanceof WrongRequest) return faultProblem(c, error, facts);
   const told = inCallersWords(violations, route);
   const detail = told.map(({ field, description }) => `${field}: ${description}`).join('; ');
   return faultProblem(c, error, { detail, violations: told, ...facts });
+}
+
+/** Somebody changed it since it was read (RFC 9110). */
+function conflict(c: RouteContext, message: string, currentVersion: string): Response {
+  c.header('etag', `"${currentVersion}"`);
+  return problem(c, 412, 'MAP_VERSION_CONFLICT', message, { currentVersion });
 }

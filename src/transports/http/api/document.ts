@@ -80,6 +80,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   404: 'There is no such thing.',
   409: 'It cannot be done as things are.',
   413: 'The body is too large.',
+  415: 'The body is not of the type that is read here; `accept` names it.',
   429: 'Too much, or too often; `retry-after` says when to try again.',
   500: "The coordinator's own trouble; its log has the cause under the request id.",
   503: 'It cannot be decided now; try again, with the same key where there is one.',
@@ -196,7 +197,8 @@ function pathOf(route: ApiRoute) {
 }
 
 const IF_MATCH = z.string().openapi({
-  description: 'The version that the change is made against, as the ETag of GET has it; "0" before the first.',
+  description:
+    'The version that the change is made against, as the ETag of GET has it; "0" before the first. Of several, one has to be the current one; a weak tag never is (RFC 9110, 13.1.1).',
   example: '"7"',
 });
 

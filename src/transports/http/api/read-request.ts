@@ -3,6 +3,7 @@ import type { Context } from 'hono';
 import type { z } from 'zod';
 import type { Violation } from '../../../domain/fault.js';
 import type { MessageBounds } from '../../message-size.js';
+import { demandType, JSON_TYPE } from '../media-type.js';
 import type { ApiRoute, Parameter } from './api-route.js';
 import { inUsualForm } from './json-forms.js';
 import type { RpcParameter } from './routes.js';
@@ -60,7 +61,7 @@ function jsonOf({ form }: Parameter, text: string): JsonValue {
   return form === 'number' && /^-?\d{1,10}$/.test(text) ? Number(text) : text;
 }
 
-/** The body; an absent one is one that says nothing. Throws a Fault. */
+/** The body; an absent one is one that says nothing. Throws a Fault, or what demandType does. */
 export async function readBody(
   c: Context,
   route: ApiRoute,
@@ -69,8 +70,7 @@ export async function readBody(
   if (route.body === null) return {};
   const text = await readText(c, limits.maxBytes);
   if (text === '') return checked(route.body, {}, route);
-  if (!/^application\/json\s*(?:;|$)/i.test(c.req.header('content-type') ?? ''))
-    throw new WrongRequest([{ field: 'content-type', description: 'must be application/json' }]);
+  demandType(c, JSON_TYPE);
   return checked(route.body, readStrictJson(text, limits.bounds), route);
 }
 
