@@ -8,6 +8,7 @@ import { LeaseLostError, RefusedError } from '../clients/runner/errors.js';
 import type { ClientConfig, Environment } from './environment.js';
 import { EXIT } from './exit-codes.js';
 import type { Output } from './output.js';
+import { inOwnNames, type NamedViolation, shownAs } from './own-names.js';
 
 /** A role whose dev token a command takes when it was given none. */
 export type Role = 'admin' | 'runner' | 'target' | 'operator' | 'approver' | 'auditor';
@@ -79,6 +80,9 @@ export function action<O>(command: Command, cli: Cli, work: (invocation: Invocat
         command,
         await work({ cli, out: cli.out, options, args: command.args, namespace, client, connection }),
       );
+    } catch (error) {
+      if (error instanceof WritError) askedBy.set(error, command);
+      throw error;
     } finally {
       for (const one of clients.values()) one.close();
     }
@@ -86,6 +90,8 @@ export function action<O>(command: Command, cli: Cli, work: (invocation: Invocat
 }
 
 const exitCodes = new WeakMap<Command, number>();
+/** The command whose call came to this. */
+const askedBy = new WeakMap<WritError, Command>();
 
 /** The code that the command which ran, somewhere below this one, ended with. */
 export function exitCodeOf(command: Command): number {
@@ -178,7 +184,7 @@ export function reportError(error: unknown, out: Output, endpoint = ''): number 
     return report.exit;
   }
   out.note(`${out.style('error', 'red')}: ${report.message}`);
-  for (const { field, description } of report.violations) out.note(`  ${field}: ${description}`);
+  for (const violation of report.violations) out.note(`  ${shownAs(violation)}: ${violation.description}`);
   if (report.hint !== '') out.note(report.hint);
   if (report.requestId !== '')
     out.note(`(${[`request id ${report.requestId}`, report.reason, report.endpoint].filter(Boolean).join(', ')})`);
@@ -191,7 +197,7 @@ interface Report {
   readonly reason: string;
   readonly message: string;
   readonly hint: string;
-  readonly violations: readonly { readonly field: string; readonly description: string }[];
+  readonly violations: readonly NamedViolation[];
   readonly metadata: Readonly<Record<string, string>>;
   readonly requestId: string;
   /** The coordinator that was called; empty: none was. */
@@ -218,7 +224,9 @@ function describe(error: unknown, endpoint: string): Report {
   if (!(error instanceof WritError)) return base;
   // The fields are shown one by one; their text need not be repeated before.
   const message = error.violations.length > 0 ? 'The request is not valid.' : error.message;
-  const { code, reason, violations, metadata, requestId } = error;
+  const { code, reason, metadata, requestId } = error;
+  const command = askedBy.get(error);
+  const violations = command === undefined ? error.violations : inOwnNames(error.violations, command);
   return {
     ...base,
     exit: EXIT_OF[code] ?? EXIT.failure,

@@ -6,6 +6,7 @@ import { registerAudit } from './commands/audit.js';
 import { registerCerts } from './commands/certs.js';
 import { registerCheck } from './commands/check.js';
 import { registerCompletion } from './commands/completion.js';
+import { registerCredential } from './commands/credential.js';
 import { registerDoctor } from './commands/doctor.js';
 import { registerExec } from './commands/exec.js';
 import { registerFreeze } from './commands/freeze.js';
@@ -91,6 +92,7 @@ const REGISTERED = [
   registerRehearse,
   registerAudit,
   registerNamespace,
+  registerCredential,
   registerKeys,
   registerToken,
   registerCerts,

@@ -49,9 +49,7 @@ it('the log says in words which credential was issued and revoked, and which key
   const { stdout } = await under('item/told', '60s', script, '--audience', 'target');
   const [claims = '', runId = ''] = stdout.trim().split('\n');
   const { jti } = JSON.parse(Buffer.from(claims, 'base64url').toString()) as { jti: string };
-  await coordinator
-    .client('operator')
-    .credential.revokeCredential({ subject: { $case: 'jti', value: jti }, reason: 'it leaked' });
+  expect(await writ(['credential', 'revoke', '--jti', jti, '--reason', 'it leaked'])).toMatchObject({ code: 0 });
   const why = (await writ(['why', runId])).stdout;
   expect(why).toMatch(
     new RegExp(`^credentials issued .*\\n(  .*\\n)*  credentials +audience target, jti ${jti}$`, 'm'),
@@ -60,6 +58,47 @@ it('the log says in words which credential was issued and revoked, and which key
   expect(revoked).toMatch(new RegExp(`^  reason +it leaked\\n  subject +jti:${jti}$`, 'm'));
   const keys = (await writ(['audit', 'events', '--kind', 'signing_keys_changed'])).stdout;
   expect(keys).toMatch(/^ {2}changes +key id [\w-]{43}, state current; key id [\w-]{43}, state next$/m);
+});
+
+describe('writ credential revoke', () => {
+  const revoke = (...args: string[]) => writ(['credential', 'revoke', ...args]);
+  const because = ['--reason', 'it leaked'];
+
+  it('refuses what is out, of a lease or of a run, while the lease lives; a new one is taken', async () => {
+    for (const of of ['--lease "$WRIT_LEASE_ID"', '--run "$WRIT_RUN_ID"']) {
+      const script = `
+        old=$(cat "$WRIT_CREDENTIAL_FILE")
+        look() { $WRIT check --credential-file "$1" --resource item/leaked --action set; echo "code $?"; }
+        look "$WRIT_CREDENTIAL_FILE"
+        $WRIT credential revoke ${of} --reason 'it leaked' --json
+        echo "$old" > "$WRIT_DATA_DIR/leaked"
+        look "$WRIT_DATA_DIR/leaked"
+        $WRIT lease get "$WRIT_LEASE_ID" --json | grep -o LEASE_STATE_ACTIVE`;
+      const { code, stdout, stderr } = await under('item/leaked', '60s', script, '--audience', 'target');
+      expect(code, stderr).toBe(0);
+      expect(stdout).toMatch(
+        /allowed \(ok\)[\s\S]*code 0\n[\s\S]*"effectiveAt"[\s\S]*denied \(credential_revoked\)[\s\S]*code 4\nLEASE_STATE_ACTIVE/,
+      );
+    }
+  });
+
+  it('says what is wrong in the words of its command line, and ends as it is documented', async () => {
+    expect((await revoke('--jti', 'x')).code).toBe(2);
+    const none = await revoke(...because);
+    expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('--jti, --lease or --run')]);
+    expect((await revoke('--jti', 'x', '--run', 'y', ...because)).code).toBe(2);
+    const wrong = await revoke('--run', 'x', ...because);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/^ {2}--run: must be 32/m)]);
+    const machine = await revoke('--run', 'x', ...because, '--json');
+    expect(JSON.parse(machine.stderr)).toMatchObject({ error: { violations: [{ field: 'run_id', option: '--run' }] } });
+    expect((await revoke('--run', '0'.repeat(32), ...because)).code).toBe(6);
+    expect((await revoke('--run', '0'.repeat(32), ...because, '--as', 'auditor')).code).toBe(77);
+    for (const [command, shown] of [
+      [['in-doubt', 'settle', 'x', '--outcome', 'happened', ...because], '<write>'],
+      [['keys', 'retire', 'x', ...because], '<key-id>'],
+    ] as const)
+      expect((await writ(command)).stderr).toContain(`\n  ${shown}: must be`);
+  });
 });
 
 describe('writ exec --audience', () => {

@@ -185,6 +185,29 @@ describe('what went wrong', () => {
     });
   });
 
+  it.each([
+    [['in-doubt', 'settle', 'x', '--outcome', 'happened', '--reason', 'r'], 'admission_id', '<write>'],
+    [['in-doubt', 'settle', 'x', '--outcome', 'happened', '--reason', 'r'], 'new_version', '--new-version'],
+    [['keys', 'retire', 'x', '--reason', 'r'], 'key_id', '<key-id>'],
+    [['keys', 'retire', 'x', '--reason', 'r'], 'reason', '--reason'],
+    [['credential', 'revoke', '--run', 'x', '--reason', 'r'], 'run_id', '--run'],
+    [['run', 'stop', 'x', '--reason', 'r'], 'run_id', '<run>'],
+    [['run', 'create', '--purpose', 'p', '--allow', 'a=b'], 'authority_ends_at', '--until'],
+    [['run', 'create', '--purpose', 'p', '--allow', 'a=b'], 'allowed[0].pattern', 'allowed[0].pattern'],
+    [['lease', 'acquire', '--run', 'x', '--resource', 'a'], 'entries[0].resource', '--resource (entries[0].resource)'],
+    [['lease', 'acquire', '--run', 'x', '--resource', 'a'], 'namespace', '--namespace'],
+  ])('%j names what the API calls %s as %s', async (args, field, shown) => {
+    const violations = [{ field, description: 'is wrong' }];
+    const error = new WritError('INVALID_ARGUMENT', 'words', { violations });
+    const refuse = new Proxy({}, { get: () => async () => Promise.reject(error) });
+    const client = { lease: refuse, run: refuse, credential: refuse };
+    const human = await cli(args, { client });
+    expect(human.stderr).toContain(`\n  ${shown}: is wrong\n`);
+    const machine = await cli([...args, '--json'], { client });
+    // Programs have both: the field is the one of every other client.
+    expect(JSON.parse(machine.stderr).error.violations[0].field).toBe(field);
+  });
+
   it.each(['UNAVAILABLE', 'DEADLINE_EXCEEDED'] as const)(
     '%s says which coordinator, and what to look at',
     async (code) => {
