@@ -94,8 +94,10 @@ function find<T>(at: Node<T>, segments: readonly string[], depth: number, readin
 
 function literalsOf<T>(at: Node<T>, segment: string, { caseless }: Reading): readonly Node<T>[] {
   const literal = at.literals.get(segment);
-  if (literal !== undefined) return [literal];
-  return caseless ? (at.caseless.get(segment.toLowerCase()) ?? []) : [];
+  const exact = literal === undefined ? [] : [literal];
+  if (!caseless) return exact;
+  // The same letters go before others, and may lead nowhere: then it is one of the others that such a router finds.
+  return [...exact, ...(at.caseless.get(segment.toLowerCase()) ?? []).filter((other) => other !== literal)];
 }
 
 /** What the captures of a path stand for in segments that it matches. */

@@ -387,6 +387,9 @@ describe('a path', () => {
       { method: 'HEAD', path: '/{any}/{name}', reads: true },
       { method: 'HEAD', path: '/run/declared', reads: true },
       { method: 'GET', path: '/run/declared', writes: [{ ...promote, resource: 'declared' }] },
+      { method: 'POST', path: '/docs/new', unprotected: 'a form only' },
+      { method: 'POST', path: '/Docs/{name}/latest', writes: [{ ...promote, resource: 'latest/{name}' }] },
+      { method: 'POST', path: '/{kind}/{name}/latest', writes: [{ ...promote, resource: '{kind}/{name}' }] },
     ];
     const open = table(siblings, { unrouted: 'allow_reads' });
     const asked = (method: string, path: string) => told(matchRoute(open, { method, path }));
@@ -399,6 +402,8 @@ describe('a path', () => {
       ['POST', '/u/%40me/keys'],
       ['POST', '/u/@ME/keys'],
       ['GET', '/Run/a'],
+      // There is a literal of these very letters, which leads to another route than the same letters in another case.
+      ['POST', '/docs/a/latest'],
     ])('is of two routes, and refused: %s %s', (method, path) => {
       expect(asked(method, path)).toBe('malformed');
     });
@@ -409,6 +414,9 @@ describe('a path', () => {
       ['POST', '/r/%70reviews', 'r/previews'],
       ['POST', '/u/%40you/keys', 'u/@you/keys'],
       ['POST', '/u/@me/keys', 'me/keys'],
+      ['POST', '/docs/new', 'unprotected'],
+      ['POST', '/Docs/a/latest', 'latest/a'],
+      ['POST', '/pages/a/latest', 'pages/a'],
       ['POST', '/U/@me/keys', 'unrouted'],
       ['GET', '/elsewhere', 'reads'],
       ['HEAD', '/elsewhere', 'reads'],
