@@ -153,7 +153,7 @@ BEGIN
 END $writ$;
 DO $writ$
 BEGIN
-  IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '${table}'::regclass AND tgname = 'write_record_stays') THEN
+  IF NOT EXISTS (SELECT FROM pg_trigger WHERE tgrelid = '${table}'::regclass::oid AND tgname = 'write_record_stays') THEN
     CREATE TRIGGER write_record_stays BEFORE UPDATE ON ${table}
       FOR EACH ROW EXECUTE FUNCTION ${schema}.refuse_change();
   END IF;
