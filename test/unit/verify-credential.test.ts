@@ -293,6 +293,16 @@ describe('binding', () => {
     expect(await reason({ dpop: { proof: 'x.y.z', method: 'PUT', url } })).toBe('proof_invalid');
   });
 
+  it('to a certificate: is not one for a DPoP proof, whoever shows the certificate (RFC 9449, 7.2)', async () => {
+    const holder = await pair();
+    const certified = await sign({ ...claims(), cnf: { 'x5t#S256': thumbprint } });
+    for (const token of [certified, await sign()]) {
+      const proof = await generateProof(holder, url, 'PUT', undefined, token);
+      const presented = { certificateThumbprint: thumbprint, dpop: { proof, method: 'PUT', url } };
+      expect(await reasonOf(token, presented, { dpop: {} })).toBe('not_bound');
+    }
+  });
+
   it('takes no proof that is old, from the future, of another form, or signed by something else (F18)', async () => {
     const { holder, token } = await bound();
     const target = verifier({ dpop: {} });

@@ -193,12 +193,12 @@ async function checkBinding(
   required: boolean,
 ): Promise<void> {
   const { cnf } = claims;
-  if (cnf === undefined) {
-    if (required) throw new CredentialRefused('not_bound', 'it is bound to no key, which this target demands');
-    // A proof beside a credential that nobody bound says nothing; taking it for more would be a mistake.
-    if (presented.dpop !== undefined) throw new CredentialRefused('not_bound', 'it is bound to no DPoP key');
-    return;
-  }
+  if (cnf === undefined && required)
+    throw new CredentialRefused('not_bound', 'it is bound to no key, which this target demands');
+  // A proof beside a credential that is not bound to its key says nothing; taking it for more would be a mistake.
+  if (presented.dpop !== undefined && !(cnf !== undefined && 'jkt' in cnf))
+    throw new CredentialRefused('not_bound', 'it is bound to no DPoP key');
+  if (cnf === undefined) return;
   if ('x5t#S256' in cnf) {
     if (presented.certificateThumbprint === undefined)
       throw new CredentialRefused('not_bound', 'it is bound to a client certificate, and none was shown');
