@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from './gate.js';
 import type { GateCaller } from './gate-decision.js';
 import { remember } from './gate-let-in.js';
+import type { HeaderSource } from './gate-presented.js';
 import { peerThumbprint } from './gate-tls.js';
 import { PROBLEM_CONTENT_TYPE } from './problem.js';
 
@@ -51,8 +52,7 @@ async function decide<Q extends ExpressRequest>(
     method: request.method ?? '',
     path,
     host: request.headers.host,
-    // Of several authorizations Node's `headers` would have the first, as if it were the only one.
-    headers: request.headersDistinct ?? request.headers,
+    headers: headersOf(request),
     url: options.origin === undefined ? undefined : `${options.origin}${path}`,
     caller: { certificateThumbprint: peerThumbprint(request.socket), ...caller },
     signal: gone.signal,
@@ -65,4 +65,10 @@ async function decide<Q extends ExpressRequest>(
   const named = { 'content-type': PROBLEM_CONTENT_TYPE, 'x-request-id': requestId, ...headers };
   response.writeHead(problem.status, named).end(JSON.stringify(problem));
   return false;
+}
+
+/** Of several authorizations Node's `headers` have the first, as if it were the only one. */
+function headersOf({ headers, rawHeaders }: IncomingMessage): HeaderSource {
+  const authorization = rawHeaders.filter((_, at) => at % 2 === 1 && /^authorization$/i.test(rawHeaders[at - 1] ?? ''));
+  return authorization.length > 1 ? { ...headers, authorization } : headers;
 }
