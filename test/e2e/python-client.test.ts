@@ -10,6 +10,7 @@ import { startCoordinatorProcess } from '../support/coordinator-process.js';
 /** Debian's interpreter, for which Debian's python3-grpcio is: another python3 may come first on the path. */
 const PYTHON = '/usr/bin/python3';
 const SCRIPT = fileURLToPath(new URL('python_client.py', import.meta.url));
+const INFRASTRUCTURE = readFileSync(new URL('../../examples/maps/infrastructure.yaml', import.meta.url), 'utf8');
 const API_GUIDE = new URL('../../docs/api.md', import.meta.url);
 
 const missing = whatIsMissing();
@@ -30,12 +31,20 @@ const SERVICES = ['Audit', 'ConflictMap', 'Credential', 'Fence', 'Lease', 'Names
 );
 
 describe(missing === '' ? 'a stock Python client' : `a stock Python client (skipped: ${missing})`, () => {
-  it.skipIf(missing !== '')('finds the contract by reflection, acquires, checks and releases', async () => {
+  it.skipIf(missing !== '').each([
+    ['its own map', null],
+    ['the map of the first steps', INFRASTRUCTURE],
+    ['a map that tracks releases', INFRASTRUCTURE.replace('promote: {', 'promote: { tracked: true,')],
+  ])('finds the contract by reflection, acquires, checks, reports and releases, under %s', async (_, map) => {
     const coordinator = await startCoordinatorProcess();
     onTestFinished(async () => {
       await coordinator.stop();
       await rm(coordinator.dataDir, { recursive: true, force: true });
     });
+    if (map !== null) {
+      const put = { document: map, expectedVersion: 0n, reason: 'a test' };
+      await coordinator.client('admin').conflictMap.putConflictMap(put);
+    }
     const tokens = join(coordinator.dataDir, 'dev-tokens.json');
     const { stdout } = await promisify(execFile)(PYTHON, [SCRIPT, coordinator.grpc, tokens], { timeout: 30_000 });
     expect(JSON.parse(stdout)).toEqual({

@@ -186,17 +186,26 @@ def main(endpoint, tokens_file):
     other = acquire(create_run(), str(uuid.uuid4()))
     told["other_run"] = runner.word("RefusalKind", other.refusal.kind)
 
-    # What a target service asks before it accepts a protected write.
-    def check(action):
+    # What a target service asks before it accepts a protected write. By the request id it reports afterwards what became
+    # of it: actions that the map tracks are not let in without one, and keep their resource until they are reported.
+    def check(action, request_id):
         write = {"resource": "release/prod-eu", "action": action, "fencing_token": token}
-        verdict = target.call("FenceService/CheckFence", lease_id=lease.lease_id, presenter_run_id=run_id, writes=[write])
+        verdict = target.call("FenceService/CheckFence", lease_id=lease.lease_id, presenter_run_id=run_id,
+                              writes=[write], request_id=request_id)
         return target.word("FenceReason", verdict.results[0].reason)
 
-    told["check"] = check("promote")
-    told["check_other_action"] = check("delete")
+    def report(action, request_id, version):
+        # WRITE_RESULT_SUCCEEDED is 1.
+        write = {"resource": "release/prod-eu", "action": action, "result": 1, "new_version": version}
+        target.call("FenceService/ReportWrite", lease_id=lease.lease_id, request_id=request_id, writes=[write])
+
+    request_id = str(uuid.uuid4())
+    told["check"] = check("promote", request_id)
+    report("promote", request_id, "42")
+    told["check_other_action"] = check("delete", str(uuid.uuid4()))
     released = runner.call("LeaseService/ReleaseLease", run_id=run_id, lease_id=lease.lease_id)
     told["release"] = runner.word("ReleaseOutcome", released.outcome)
-    told["check_after_release"] = check("promote")
+    told["check_after_release"] = check("promote", str(uuid.uuid4()))
 
     # Faults are gRPC statuses with a stable reason.
     told["unknown_run"] = fault_of(lambda: runner.call("RunService/GetRun", run_id="0" * 32))

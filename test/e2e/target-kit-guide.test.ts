@@ -7,24 +7,20 @@ import { parse } from 'yaml';
 import { parseRouteTable } from '../../src/route-table/index.js';
 import { freePort } from '../support/broken-targets/run-target.js';
 import { makeTestDirectory } from '../support/global-setup.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
 /** The guide's first service, put behind Writ as the guide says it, file by file and command by command. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 let guide: string;
-let database: TestDatabase;
 let directory: string;
 
 beforeAll(async () => {
   guide = await readFile(join(ROOT, 'docs/target-kit.md'), 'utf8');
-  database = await createTestDatabase();
   directory = await makeTestDirectory('guide');
 });
 
 afterAll(async () => {
-  await database?.drop();
   await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 });
 
@@ -64,10 +60,10 @@ test('thirty lines, and then behind Writ, as it stands in the guide', { timeout:
   await symlink(ROOT, join(directory, 'node_modules/writ'));
   for (const name of ['hono', 'pg', '@hono/node-server'])
     await symlink(join(ROOT, 'node_modules', name), join(directory, 'node_modules', name));
-  const commands = [...steps.matchAll(/^```sh\n(.*?)^```/gms)].map(([, text = '']) => text).join('');
+  const blocks = [...steps.matchAll(/^```sh\n(.*?)^```/gms)].map(([, text = '']) => text);
+  const commands = blocks.join('').replaceAll('/path/to/writ', ROOT);
   const { code, out, text } = await run(commands, {
     PATH: `${directory}/bin:${process.env.PATH}`,
-    DATABASE_URL: database.url,
     PORT: '0',
     WRIT_GRPC_PORT: '0',
     WRIT_HTTP_PORT: '0',
