@@ -12,6 +12,8 @@ export interface HolderIndex {
   remove(key: string, leaseId: string): void;
   /** In no particular order. */
   holders(key: string): Iterable<Holder>;
+  /** Nobody is in it under any key: most namespaces never see some of the modes. May be false where nobody is. */
+  readonly isEmpty: boolean;
   commit(): void;
 }
 
@@ -53,6 +55,10 @@ export class BaseHolderIndex implements HolderIndex {
     return slot instanceof Map ? slot.values() : [slot];
   }
 
+  get isEmpty(): boolean {
+    return this.slots.size === 0;
+  }
+
   /** Keys in use: for metrics and for tests that look for residue. */
   get size(): number {
     return this.slots.size;
@@ -78,6 +84,10 @@ export class OverlayHolderIndex implements HolderIndex {
   holders(key: string): Iterable<Holder> {
     const changes = this.changes.get(key);
     return changes === undefined ? this.base.holders(key) : merged(this.base.holders(key), changes);
+  }
+
+  get isEmpty(): boolean {
+    return this.changes.size === 0 && this.base.isEmpty;
   }
 
   commit(): void {

@@ -68,30 +68,47 @@ export function* resourceLocks(
 ): Iterable<{ readonly key: string; readonly mode: Mode }> {
   yield { key: leafKey(resource), mode };
   if (scope === 'subtree') yield { key: nodeKey(resource), mode };
-  for (let slash = resource.lastIndexOf('/'); slash > 0; slash = resource.lastIndexOf('/', slash - 1)) {
-    yield { key: resource.slice(0, slash + 1), mode: INTENT[mode] };
-  }
+  for (let key = parentKey(resource); key !== null; key = parentKey(key)) yield { key, mode: INTENT[mode] };
+}
+
+/** The node above a resource, or above a node; null: there is none. */
+function parentKey(key: string): string | null {
+  const slash = key.lastIndexOf('/', key.length - 2);
+  return slash <= 0 ? null : key.slice(0, slash + 1);
 }
 
 /** All locks of a write set, one per (key, mode); the first entry that takes it is named. */
 export function locksOf(entries: readonly ExpandedEntry[], ruleLocks: readonly RuleLock[]): Lock[] {
-  const locks: Lock[] = [];
-  const taken = new Map<string, number>();
-  const take = (key: string, mode: Mode, entry: number, rule: string): boolean => {
-    const modes = taken.get(key) ?? 0;
+  const taken = new Taken();
+  for (const [index, { resource, scope, access, exclusive }] of entries.entries()) {
+    const own = ownMode(access, exclusive);
+    if (own === null) continue;
+    taken.take(leafKey(resource), own, index, '');
+    if (scope === 'subtree') taken.take(nodeKey(resource), own, index, '');
+    taken.announce(resource, INTENT[own], index);
+  }
+  for (const { key, mode, entry, rule } of ruleLocks) taken.take(key, mode, entry, rule);
+  return taken.locks;
+}
+
+/** The locks that a write set has so far. */
+class Taken {
+  readonly locks: Lock[] = [];
+  private readonly modes = new Map<string, number>();
+
+  /** False: it was there already. */
+  take(key: string, mode: Mode, entry: number, rule: string): boolean {
+    const modes = this.modes.get(key) ?? 0;
     if ((modes & BIT[mode]) !== 0) return false;
-    taken.set(key, modes | BIT[mode]);
-    locks.push({ key, mode, entry, rule });
+    this.modes.set(key, modes | BIT[mode]);
+    this.locks.push({ key, mode, entry, rule });
     return true;
-  };
-  entries.forEach((entry, index) => {
-    const own = ownMode(entry.access, entry.exclusive);
-    if (own === null) return;
-    for (const { key, mode } of resourceLocks(entry.resource, entry.scope, own)) {
-      // Whoever announced itself on a node did so on all above it.
-      if (!take(key, mode, index, '') && mode === INTENT[own]) return;
+  }
+
+  /** On the nodes above, up to the first that has it: whoever announced itself on a node did so on all above it. */
+  announce(resource: string, intent: Mode, entry: number): void {
+    for (let key = parentKey(resource); key !== null; key = parentKey(key)) {
+      if (!this.take(key, intent, entry, '')) return;
     }
-  });
-  for (const { key, mode, entry, rule } of ruleLocks) take(key, mode, entry, rule);
-  return locks;
+  }
 }

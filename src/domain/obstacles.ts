@@ -37,6 +37,7 @@ export function* holdersInTheWay(state: State, locks: readonly Lock[], asker: As
   const delegatedFrom = partAskedOf(state, asker);
   for (const lock of locks) {
     for (const theirMode of INCOMPATIBLE[lock.mode]) {
+      if (state.held[theirMode].isEmpty) continue;
       for (const holder of state.held[theirMode].holders(lock.key)) {
         if (holder.runId === asker.runId || seen.has(holder.leaseId)) continue;
         seen.add(holder.leaseId);
@@ -72,8 +73,12 @@ export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker
   }
 }
 
-/** What else of its own a run meets besides the incompatible: optimistic writes that cover the same resource. */
-const SAME_WRITE: Readonly<Record<Mode, readonly Mode[]>> = { IS: [], IX: [], IO: ['O'], S: [], X: [], O: ['O', 'IO'] };
+/** What of its own a run meets: besides the incompatible, optimistic writes that cover the same resource. */
+const IN_ITS_OWN_WAY: Readonly<Record<Mode, readonly Mode[]>> = {
+  ...INCOMPATIBLE,
+  IO: [...INCOMPATIBLE.IO, 'O'],
+  O: [...INCOMPATIBLE.O, 'O', 'IO'],
+};
 
 /**
  * A live lease of the asking run itself that holds the same write, or something incompatible, on what is asked for. Two
@@ -82,8 +87,8 @@ const SAME_WRITE: Readonly<Record<Mode, readonly Mode[]>> = { IS: [], IX: [], IO
 export function ownHolder(state: State, locks: readonly Lock[], asker: Asker, now: Micros): Obstacle | null {
   for (const lock of locks) {
     if (lock.rule !== '') continue;
-    const modes: readonly Mode[] = [...INCOMPATIBLE[lock.mode], ...SAME_WRITE[lock.mode]];
-    for (const theirMode of modes) {
+    for (const theirMode of IN_ITS_OWN_WAY[lock.mode]) {
+      if (state.held[theirMode].isEmpty) continue;
       for (const holder of state.held[theirMode].holders(lock.key)) {
         if (holder.runId !== asker.runId || holder.leaseId === asker.leaseId) continue;
         const lease = state.leases.get(holder.leaseId);

@@ -7,8 +7,9 @@ import type { Micros } from '../domain/time.js';
 import type { AppendBatch, DatabaseIdentity, EventRecord, Head, MapVersion } from '../storage/store.js';
 import { canonicalJson } from './canonical-json.js';
 import { BODY_VERSION, encodeBody } from './event-codec.js';
-import { newSalt, withoutText } from './event-texts.js';
+import { withoutText } from './event-texts.js';
 import { hashEvent } from './hash-chain.js';
+import { randomId } from './random-id.js';
 
 /** A command on its way: what decides it, and who waits for the answer. */
 export interface Command<R = unknown> {
@@ -144,7 +145,7 @@ export function toRecords(
   batchId: string,
   head: Head,
   events: readonly DomainEvent[],
-  salt: () => string = newSalt,
+  salt: () => string = randomId,
 ): EventRecord[] {
   let { revision, hash } = head;
   return events.map((event) => {

@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { EventBody, EventKind } from '../domain/event.js';
 import type { EndReason } from '../domain/lease.js';
 import type { EventText } from '../storage/store.js';
@@ -33,11 +33,6 @@ const FREE_TEXT: { readonly [kind in EventKind]?: readonly string[] } = {
 
 /** Stands where a text was that has been erased. */
 export const ERASED = '[erased]';
-
-const SALT_BYTES = 16;
-
-/** 32 hexadecimal digits that nobody can guess. */
-export const newSalt = (): string => randomBytes(SALT_BYTES).toString('hex');
 
 /** SHA-256 over the 16 bytes of the salt and the text in UTF-8, in hexadecimal digits. */
 export function textDigest(salt: string, text: string): string {

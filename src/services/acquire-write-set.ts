@@ -10,8 +10,9 @@ import type { View } from '../domain/decide/decision.js';
 import type { Lease } from '../domain/lease.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
+import { randomId } from '../engine/random-id.js';
 import type { AcquireInput, AcquireOutcome, At, CallContext, WaitingPlace } from './api.js';
-import { type Deps, engineOf, fingerprint, randomId, requestIds } from './deps.js';
+import { type Deps, engineOf, fingerprint, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 import { canIssue, certificateOf, checkAudiences, issueForLease, issuerFor, signed } from './issue-credential.js';
 

@@ -11,11 +11,12 @@ import { deniesWrites } from '../domain/freeze.js';
 import type { Lease } from '../domain/lease.js';
 import { type Micros, SECOND } from '../domain/time.js';
 import type { Answer, NamespaceEngine } from '../engine/namespace-engine.js';
+import { randomId } from '../engine/random-id.js';
 import { monotonicMicros } from '../platform/clock.js';
 import type { At, CallContext, CheckedFence, CheckFenceInput } from './api.js';
 import { grantsOf, presentedOf } from './credential-claims.js';
 import type { Verified } from './credentials.js';
-import { type Deps, engineOf, randomId, requestIds } from './deps.js';
+import { type Deps, engineOf, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 
 /** Times that a tracked check is decided anew because a repetition of it came between. */

@@ -1,10 +1,11 @@
 import { authorize } from '../auth/roles.js';
 import { Fault, type FaultClass, invalidArgument } from '../domain/fault.js';
+import { randomId } from '../engine/random-id.js';
 import type { MatchedWrite } from '../route-table/index.js';
 import { matchRoute, presentsCredential } from '../route-table/index.js';
 import type { CallContext, RouteAnswer, RouteCheckInput } from './api.js';
 import { checkFence } from './check-fence.js';
-import { type Deps, randomId } from './deps.js';
+import type { Deps } from './deps.js';
 import { type Presented, readPresented } from './presented-write.js';
 import { deniedWrites, nothingPresented, type RouteProblem, routeProblem } from './route-problem.js';
 

@@ -3,8 +3,9 @@ import type { Allowance } from '../domain/entry.js';
 import { Fault, invalidArgument } from '../domain/fault.js';
 import { parsePattern } from '../domain/pattern.js';
 import { type Micros, SECOND } from '../domain/time.js';
+import { randomId } from '../engine/random-id.js';
 import type { At, CallContext, CreateRunInput, RunView } from './api.js';
-import { type Deps, engineOf, fingerprint, randomId, requestIds } from './deps.js';
+import { type Deps, engineOf, fingerprint, requestIds } from './deps.js';
 import { FieldChecks } from './fields.js';
 import { runView } from './run-view.js';
 

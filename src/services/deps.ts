@@ -1,4 +1,4 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import type { Role } from '../auth/principal.js';
 import type { Bounds } from '../domain/decide/decision.js';
 import type { Micros } from '../domain/time.js';
@@ -45,20 +45,6 @@ export interface Deps {
 /** The engine of the call's namespace. */
 export function engineOf(deps: Deps, context: CallContext): Promise<NamespaceEngine> {
   return deps.installation.open(namespaceOf(context.namespace));
-}
-
-const ID_BYTES = 16;
-/** Of random bytes at a time: asking the generator costs ten times what an id does. */
-const IDS_AT_ONCE = 64;
-
-let random = Buffer.alloc(0);
-
-/** A random id: 128 bits, 32 hexadecimal digits. */
-export function randomId(): string {
-  if (random.length === 0) random = randomBytes(ID_BYTES * IDS_AT_ONCE);
-  const id = random.toString('hex', 0, ID_BYTES);
-  random = random.subarray(ID_BYTES);
-  return id;
 }
 
 /** What an idempotency key is compared by: the canonical request without wait and tracing (P6). */
