@@ -1,7 +1,7 @@
 import type { DomainEvent, EventBody } from '../domain/event.js';
 import type { LeaseEntry } from '../domain/lease.js';
 import { covers } from '../domain/resource.js';
-import type { Micros } from '../domain/time.js';
+import { type Micros, SECOND } from '../domain/time.js';
 
 /**
  * Compares the coordinator's log with a target's own record of writes (A2, W6). Allowed checks of actions that are not
@@ -119,6 +119,21 @@ function* withAncestors(resource: string): Iterable<string> {
 /** Denials are counted together, and only the first are named. */
 const UNNAMED = '';
 
+/** They are in the log at most so long after the checks: what gathers them waits, and tries again. */
+const GATHERED_FOR: Micros = 2 * SECOND;
+
+/** That a person let a request in at the target. */
+interface Override extends Logged {
+  readonly who: string;
+  readonly why: string;
+  /** On the target's clock, as the records are. */
+  readonly usedAt: Micros;
+}
+
+interface ObservedDenial extends Logged {
+  readonly reason: string;
+}
+
 /** The log, as far as it concerns the records. Events are noted in order; then the records are judged. */
 export class Reconciliation {
   private readonly named = new Set<string>();
@@ -127,8 +142,8 @@ export class Reconciliation {
   private readonly byEntry = new Map<string, Held[]>();
   private readonly admissions = new Map<string, Logged>();
   private readonly reports = new Map<string, Report[]>();
-  private readonly overrides = new Map<string, Logged & { readonly who: string; readonly why: string }>();
-  private readonly observed = new Map<string, Logged & { readonly reason: string }>();
+  private readonly overrides = new Map<string, Override[]>();
+  private readonly observed = new Map<string, ObservedDenial[]>();
   private firstRevision = 0;
   private begins: Micros = Number.POSITIVE_INFINITY;
   private ends: Micros = Number.NEGATIVE_INFINITY;
@@ -169,7 +184,8 @@ export class Reconciliation {
     }
   }
 
-  private noteWrites({ time: at, runId }: DomainEvent, body: EventBody, revision: number): void {
+  /** Of others' words nothing counts: one target could speak for what was written at another without authority. */
+  private noteWrites({ time: at, runId, actor }: DomainEvent, body: EventBody, revision: number): void {
     const logged = { at, runId, revision };
     if (body.kind === 'writes_admitted' && body.target === this.target)
       for (const { resource, action } of body.writes)
@@ -179,14 +195,17 @@ export class Reconciliation {
         const key = keyOf(body.requestId, resource, action);
         addTo(this.reports, key, { ...logged, result, newVersion });
       }
-    if (body.kind === 'override_reported' && body.use !== null)
-      for (const { resource, action } of body.use.writes)
-        this.overrides.set(keyOf(body.use.requestId, resource, action), { ...logged, who: body.who, why: body.why });
+    if (body.kind === 'override_reported' && body.use !== null && actor === this.target) {
+      const { who, why } = body;
+      const { requestId, usedAt, writes } = body.use;
+      for (const { resource, action } of writes)
+        addTo(this.overrides, keyOf(requestId, resource, action), { ...logged, who, why, usedAt });
+    }
     if (body.kind === 'checks_denied')
-      for (const { observedOnly, requestIds, count, resource, action, reason } of body.denials)
-        if (observedOnly)
+      for (const { observedOnly, requestIds, count, resource, action, reason, target } of body.denials)
+        if (observedOnly && target === this.target)
           for (const id of count > requestIds.length ? [...requestIds, UNNAMED] : requestIds)
-            this.observed.set(keyOf(id, resource, action), { ...logged, reason });
+            addTo(this.observed, keyOf(id, resource, action), { ...logged, reason });
   }
 
   private begin(
@@ -256,17 +275,16 @@ export class Reconciliation {
 
   /** Null: the log says why it was let in. */
   private authorityOf(record: TargetRecord): Finding | 'unknown' | null {
-    const { runId, resource, action, at, requestId } = record;
+    const { runId, resource, action, at } = record;
     const covering = this.heldOn(runId, resource).flatMap((held) =>
       held.spans.filter((span) => allows(span, resource, action)).map((span) => ({ held, span })),
     );
     const { tolerance } = this;
     if (covering.some(({ span }) => span.from - tolerance <= at && at <= span.until + tolerance)) return null;
-    const key = keyOf(requestId, resource, action);
-    const override = this.overrides.get(key);
+    const override = this.overrideOf(record);
     if (override !== undefined)
       return of('override', record, override, `${override.who} overrode at the target: ${override.why}`);
-    const observed = this.observed.get(key) ?? this.observed.get(keyOf(UNNAMED, resource, action));
+    const observed = this.observedOf(record);
     if (observed !== undefined)
       return of(
         'observed',
@@ -290,6 +308,22 @@ export class Reconciliation {
     if (this.firstRevision > 1) return 'unknown';
     const who = runId === '' ? 'It names no run' : 'No lease of its run ever covered it';
     return of('no_lease', record, null, `${who}, and no override is reported: the target wrote without authority.`);
+  }
+
+  /** One lets in who presents no lease, so its write is of no run; and ids of requests are the callers', who may use one again. */
+  private overrideOf({ requestId, resource, action, runId, at }: TargetRecord): Override | undefined {
+    if (runId !== '') return undefined;
+    const uses = this.overrides.get(keyOf(requestId, resource, action)) ?? [];
+    return uses.find(({ usedAt }) => Math.abs(at - usedAt) <= this.tolerance);
+  }
+
+  /** By its id; or as one of those that were only counted, of the time at which they were: later the kind may be enforced. */
+  private observedOf({ requestId, resource, action, at }: TargetRecord): ObservedDenial | undefined {
+    const counted = this.observed.get(keyOf(UNNAMED, resource, action)) ?? [];
+    return (
+      this.observed.get(keyOf(requestId, resource, action))?.at(-1) ??
+      counted.find((denial) => denial.at - GATHERED_FOR - this.tolerance <= at && at <= denial.at + this.tolerance)
+    );
   }
 
   /** Leases of a run with an entry on a resource, or above it, in the order of their grants. */

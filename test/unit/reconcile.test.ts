@@ -14,6 +14,8 @@ interface Logged {
   readonly at: number;
   readonly body: EventBody;
   readonly runId?: string;
+  /** Default: the target. */
+  readonly actor?: string;
 }
 
 const granted = (leaseId: string, from: number, until: number, more: object = {}): Logged => {
@@ -71,10 +73,10 @@ const record = (seconds: number, more: Partial<TargetRecord> = {}): TargetRecord
 
 function reconciled(log: readonly Logged[], records: readonly TargetRecord[], firstRevision = 1) {
   const reconciliation = new Reconciliation(records, TARGET, 5 * SECOND);
-  for (const [index, { body, at: seconds, runId = '' }] of log.entries()) {
+  for (const [index, { body, at: seconds, runId = '', actor = TARGET }] of log.entries()) {
     const event: DomainEvent = {
       time: at(seconds),
-      actor: 'x',
+      actor,
       runId,
       leaseId: '',
       resources: [],
@@ -119,27 +121,52 @@ describe('a record of a write', () => {
     expect(reconciled([nothing(0), nothing(900)], [record(300)], 7)).toMatchObject({ kinds: [], unjudged: 1 });
   });
 
-  it('is only told of when a person overrode, or when the kind only observes', () => {
-    const use = { requestId: 'r500', usedAt: at(500), writes: [{ ...write, observedVersion: null }] };
+  const overrode = (when: number, requestId: string): EventBody => {
+    const use = { requestId, usedAt: at(when), writes: [{ ...write, observedVersion: null }] };
     const override = { overrideId: 'o', who: 'ann', why: 'fire', until: at(600), patterns: [], use, notOwned: [] };
-    const told = reconciled(
-      [...log, { at: 1_000, body: { kind: 'override_reported', ...override } }],
-      [record(500, { runId: '' })],
-    );
-    expect(told.findings).toMatchObject([{ kind: 'override', meaning: expect.stringContaining('ann') }]);
-    const denial = {
-      ...write,
-      reason: 'unknown_lease',
-      runId: '',
-      leaseId: '',
-      presentedRun: '',
-      target: TARGET,
-      count: 1,
-    };
-    const denials = [{ ...denial, requestIds: ['r500'], observedOnly: true }];
-    const observed = [...log, { at: 1_000, body: { kind: 'checks_denied', denials } as EventBody }];
-    expect(reconciled(observed, [record(500, { runId: '' })]).kinds).toEqual(['observed']);
-    expect(reconciled(observed, [record(501, { runId: '' })]).kinds).toEqual(['no_lease']);
+    return { kind: 'override_reported', ...override };
+  };
+  const byPerson = (seconds: number, more: Partial<TargetRecord> = {}) => record(seconds, { runId: '', ...more });
+
+  it('is only told of when a person overrode', () => {
+    // Twice, by requests that have one id.
+    const told = [...log, { at: 900, body: overrode(500, 'r') }, { at: 1_000, body: overrode(700, 'r') }];
+    for (const time of [498, 504, 699]) {
+      const { findings } = reconciled(told, [byPerson(time, { requestId: 'r' })]);
+      expect(findings).toMatchObject([{ kind: 'override', meaning: expect.stringContaining('ann') }]);
+    }
+  });
+
+  it('is no override for another target’s word, by a run, at another time, or of something else', () => {
+    const told = { at: 1_000, body: overrode(500, 'r500') };
+    expect(reconciled([...log, { ...told, actor: 'svc:other' }], [byPerson(500)]).kinds).toEqual(['no_lease']);
+    for (const other of [{ runId: 'run-2' }, { at: at(600) }, { resource: 'release/dev' }, { requestId: 'r' }])
+      expect(reconciled([...log, told], [byPerson(500, other)]).kinds, JSON.stringify(other)).toEqual(['no_lease']);
+  });
+
+  const denied = (count: number, requestIds: string[], target = TARGET): EventBody => {
+    const one = { ...write, reason: 'unknown_lease' as const, runId: '', leaseId: '', presentedRun: '', target, count };
+    return { kind: 'checks_denied', denials: [{ ...one, requestIds, observedOnly: true }] };
+  };
+
+  it('is only told of when the kind only observes', () => {
+    const observed = [...log, { at: 1_000, body: denied(1, ['r500']) }];
+    expect(reconciled(observed, [byPerson(500)]).kinds).toEqual(['observed']);
+    expect(reconciled(observed, [byPerson(501)]).kinds).toEqual(['no_lease']);
+    const others = [...log, { at: 1_000, body: denied(1, ['r500'], 'svc:other') }];
+    expect(reconciled(others, [byPerson(500)]).kinds).toEqual(['no_lease']);
+  });
+
+  it('may be one of many that were only counted, if it was made then', () => {
+    const many = [
+      ...log,
+      { at: 500, body: denied(101, ['r1']) },
+      { at: 700, body: denied(101, ['r2']) },
+      nothing(1_000),
+    ];
+    for (const time of [494, 499, 504, 700]) expect(reconciled(many, [byPerson(time)]).kinds).toEqual(['observed']);
+    // The kind may be enforced by then.
+    for (const time of [450, 600, 900]) expect(reconciled(many, [byPerson(time)]).kinds).toEqual(['no_lease']);
   });
 });
 
