@@ -255,8 +255,8 @@ export class Reconciliation {
 
   private relevant(entries: readonly LeaseEntry[]): readonly LeaseEntry[] {
     return entries.filter(
-      ({ access, observedRefusal, resource }) =>
-        access === 'write' && observedRefusal === null && this.named.has(resource),
+      ({ access, observedRefusal, suspended, resource }) =>
+        access === 'write' && observedRefusal === null && !suspended && this.named.has(resource),
     );
   }
 

@@ -116,6 +116,17 @@ describe('a record of a write', () => {
     expect(reconciled(amended, [record(250)]).kinds).toEqual(['not_live']);
   });
 
+  it('is told when a child run held it meanwhile, and the lease was suspended there', () => {
+    const entry = { ...write, access: 'write', scope: 'exact', actions: ['promote'], observedRefusal: null };
+    const amended = (when: number, suspended: boolean): Logged => {
+      const body = { kind: 'lease_amended', leaseId: 'l', entries: [{ ...entry, suspended }] };
+      return { at: when, body: body as unknown as EventBody };
+    };
+    const delegated = [nothing(0), granted('l', 100, 400), amended(200, true), amended(300, false), nothing(900)];
+    for (const time of [150, 350]) expect(reconciled(delegated, [record(time)]).kinds).toEqual([]);
+    expect(reconciled(delegated, [record(250)]).kinds).toEqual(['not_live']);
+  });
+
   it('is not judged where the log says nothing: before its beginning, after its end, by what was cut', () => {
     expect(reconciled(log, [record(-20, { runId: 'x' }), record(2_000)])).toMatchObject({ kinds: [], unjudged: 2 });
     expect(reconciled([nothing(0), nothing(900)], [record(300)], 7)).toMatchObject({ kinds: [], unjudged: 1 });
