@@ -1,5 +1,5 @@
 import type { DomainEvent, EventBody } from '../domain/event.js';
-import type { LeaseEntry } from '../domain/lease.js';
+import { type LeaseEntry, staysLocked } from '../domain/lease.js';
 import { covers } from '../domain/resource.js';
 import { type Micros, SECOND } from '../domain/time.js';
 
@@ -82,6 +82,8 @@ interface Held {
   readonly leaseId: string;
   readonly runId: string;
   readonly spans: Span[];
+  /** The last of them but for what is left over of view and local kinds. */
+  current: Span;
   readonly revision: number;
   endReason: string;
 }
@@ -170,10 +172,19 @@ export class Reconciliation {
         for (const { leaseId, expiresAt } of body.renewals) this.extend(leaseId, expiresAt);
         return;
       case 'lease_amended':
+        this.leave(body.leaseId, body.left?.entries ?? [], time, body.left?.until ?? time);
+        this.change(body.leaseId, body.entries, time);
+        return;
       case 'lease_reexpanded':
         this.change(body.leaseId, body.entries, time);
         return;
       case 'lease_ended':
+        this.leave(
+          body.leaseId,
+          this.leases.get(body.leaseId)?.current.entries ?? [],
+          time,
+          body.lockDelayUntil ?? time,
+        );
         this.end(body.leaseId, time, body.endReason);
         return;
       case 'database_identified':
@@ -216,9 +227,10 @@ export class Reconciliation {
     expiresAt: Micros | null,
     revision: number,
   ): void {
-    const held: Held = { leaseId, runId, revision, endReason: 'expired', spans: [] };
+    const current = { from, until: expiresAt ?? from, entries: this.relevant(entries) };
+    const held: Held = { leaseId, runId, revision, endReason: 'expired', spans: [], current };
     this.leases.set(leaseId, held);
-    this.addSpan(held, { from, until: expiresAt ?? from, entries: this.relevant(entries) });
+    this.addSpan(held, current);
   }
 
   private addSpan(held: Held, span: Span): void {
@@ -230,24 +242,30 @@ export class Reconciliation {
   }
 
   private extend(leaseId: string, until: Micros): void {
-    const span = this.leases.get(leaseId)?.spans.at(-1);
-    if (span !== undefined) span.until = until;
+    const held = this.leases.get(leaseId);
+    if (held !== undefined) held.current.until = until;
+  }
+
+  /** What it loses of view and local kinds their targets may let it write until then: they do not ask (P3). */
+  private leave(leaseId: string, entries: readonly LeaseEntry[], from: Micros, until: Micros): void {
+    const held = this.leases.get(leaseId);
+    const left = this.relevant(entries.filter(staysLocked));
+    if (held !== undefined && until > from && left.length > 0) this.addSpan(held, { from, until, entries: left });
   }
 
   private change(leaseId: string, entries: readonly LeaseEntry[], at: Micros): void {
     const held = this.leases.get(leaseId);
-    const last = held?.spans.at(-1);
-    if (held === undefined || last === undefined) return;
-    const { until } = last;
-    last.until = Math.min(until, at);
-    this.addSpan(held, { from: at, until, entries: this.relevant(entries) });
+    if (held === undefined) return;
+    const { until } = held.current;
+    held.current.until = Math.min(until, at);
+    held.current = { from: at, until, entries: this.relevant(entries) };
+    this.addSpan(held, held.current);
   }
 
   private end(leaseId: string, at: Micros, reason: string): void {
     const held = this.leases.get(leaseId);
-    const last = held?.spans.at(-1);
-    if (held === undefined || last === undefined) return;
-    last.until = Math.min(last.until, at);
+    if (held === undefined) return;
+    held.current.until = Math.min(held.current.until, at);
     held.endReason = reason;
     // Its life is known; nothing refers to it by its id any more.
     this.leases.delete(leaseId);

@@ -127,6 +127,30 @@ describe('a record of a write', () => {
     expect(reconciled(delegated, [record(250)]).kinds).toEqual(['not_live']);
   });
 
+  it('is right of view and local kinds until their targets know of the end', () => {
+    const end = (lockDelayUntil: number | null): Logged => ({
+      at: 300,
+      body: { kind: 'lease_ended', leaseId: 'l', endReason: 'taken_over', reason: '', lockDelayUntil },
+    });
+    for (const [validation, right, wrong] of [
+      ['local', [290, 350], [380]],
+      ['introspect', [290], [350, 380]],
+    ] as const) {
+      const held = granted('l', 100, 900, { validation });
+      const { entries } = (held.body as Extract<EventBody, { kind: 'lease_granted' }>).lease;
+      const left = { leaseId: 'l.1', entries, ruleLocks: [], until: at(360) };
+      const amended = { kind: 'lease_amended', leaseId: 'l', entries: [], left: validation === 'local' ? left : null };
+      for (const lost of [
+        end(validation === 'local' ? at(360) : null),
+        { at: 300, body: amended as unknown as EventBody },
+      ]) {
+        const told = [nothing(0), held, lost, nothing(1_000)];
+        for (const time of right) expect(reconciled(told, [record(time)]).kinds).toEqual([]);
+        for (const time of wrong) expect(reconciled(told, [record(time)]).kinds).toEqual(['not_live']);
+      }
+    }
+  });
+
   it('is not judged where the log says nothing: before its beginning, after its end, by what was cut', () => {
     expect(reconciled(log, [record(-20, { runId: 'x' }), record(2_000)])).toMatchObject({ kinds: [], unjudged: 2 });
     expect(reconciled([nothing(0), nothing(900)], [record(300)], 7)).toMatchObject({ kinds: [], unjudged: 1 });
