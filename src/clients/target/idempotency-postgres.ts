@@ -199,7 +199,7 @@ function statements(schema: string) {
   const unheld = (condition: string) => `ctid = (SELECT ctid FROM ${table} WHERE ${condition} FOR UPDATE SKIP LOCKED)`;
   const finished = (first: number) =>
     `state = 'finished', status = $${first}, headers = $${first + 1}, body = $${first + 2}, complete = $${first + 3},
-       expires_at = clock_timestamp() + $${first + 4} * interval '1 millisecond'`;
+       expires_at = clock_timestamp() + $${first + 4}::float8 * interval '1 millisecond'`;
   return {
     install: `${installSchemaSql(schema, 'keys')}
 CREATE TABLE IF NOT EXISTS ${table} (
@@ -218,24 +218,24 @@ CREATE TABLE IF NOT EXISTS ${table} (
   complete    boolean,
   expires_at  timestamptz,
   PRIMARY KEY (principal, route, key),
-  CHECK ((state = 'finished') = (num_nonnulls(status, headers, body, complete, expires_at) = 5)),
-  CHECK (state = 'finished' OR num_nonnulls(status, headers, body, complete, expires_at) = 0)
+  CHECK ((state = 'finished') = (pg_catalog.num_nonnulls(status, headers, body, complete, expires_at) = 5)),
+  CHECK (state = 'finished' OR pg_catalog.num_nonnulls(status, headers, body, complete, expires_at) = 0)
 );
 CREATE INDEX IF NOT EXISTS request_key_over ON ${table} (expires_at) WHERE state = 'finished';
 CREATE INDEX IF NOT EXISTS request_key_unfinished ON ${table} (begun_at) WHERE state <> 'finished';
 COMMENT ON TABLE ${table} IS 'Writ: idempotency keys with the answers that their requests got.';`,
     claim: `
 INSERT INTO ${table} (principal, route, key, state, fingerprint, attempt, lease_until)
-VALUES ($1, $2, $3, 'in_flight', $4, $5, clock_timestamp() + $6 * interval '1 millisecond')
+VALUES ($1, $2, $3, 'in_flight', $4, $5, clock_timestamp() + $6::float8 * interval '1 millisecond')
 ON CONFLICT DO NOTHING`,
     read: `
 SELECT state, fingerprint, attempt, status, headers, body, complete,
-       extract(epoch FROM lease_until - clock_timestamp())::float8 * 1000 AS lease_left_ms,
+       extract(epoch FROM lease_until - clock_timestamp())::float8 * 1000::float8 AS lease_left_ms,
        coalesce(expires_at <= clock_timestamp(), false) AS over
 FROM ${table} WHERE ${scope}`,
     dropOver: `DELETE FROM ${table} WHERE ${scope} AND state = 'finished' AND expires_at <= clock_timestamp()`,
     takeOver: `
-UPDATE ${table} SET attempt = $5, lease_until = clock_timestamp() + $6 * interval '1 millisecond'
+UPDATE ${table} SET attempt = $5, lease_until = clock_timestamp() + $6::float8 * interval '1 millisecond'
 WHERE ${unheld(`${mine} AND lease_until <= clock_timestamp()`)}`,
     loseTrack: `UPDATE ${table} SET state = 'unknown' WHERE ${unheld(`${mine} AND lease_until <= clock_timestamp()`)}`,
     hold: `SELECT FROM ${table} WHERE ${mine} FOR UPDATE`,

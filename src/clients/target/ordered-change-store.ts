@@ -83,7 +83,7 @@ export class PlanStore {
     const { rowCount } = await client.query(
       `WITH plan AS (
          INSERT INTO ${this.plan} (id, name, state, input, started_by, attempt, working_until)
-         VALUES ($1, $2, 'running', $3, $4, $5, clock_timestamp() + $6 * interval '1 millisecond')
+         VALUES ($1, $2, 'running', $3, $4, $5, clock_timestamp() + $6::float8 * interval '1 millisecond')
          ON CONFLICT DO NOTHING RETURNING id)
        INSERT INTO ${this.step} (plan_id, position, name, effects, state)
        SELECT plan.id, step.position - 1, step.name, step.effects, 'planned'
@@ -106,7 +106,7 @@ export class PlanStore {
   async begin(client: Connection, at: At, state: 'running' | 'undoing', workMs: number): Promise<boolean> {
     const { rowCount } = await client.query(
       `WITH plan AS (
-         UPDATE ${this.plan} SET state = $4, working_until = clock_timestamp() + $5 * interval '1 millisecond'
+         UPDATE ${this.plan} SET state = $4, working_until = clock_timestamp() + $5::float8 * interval '1 millisecond'
          WHERE id = $1 AND attempt = $2 AND state IN ('running', 'undoing') RETURNING id)
        UPDATE ${this.step} AS step SET state = $4, why = NULL FROM plan WHERE step.plan_id = plan.id AND step.position = $3`,
       [at.planId, at.attempt, at.position, state, workMs],
@@ -149,7 +149,7 @@ export class PlanStore {
   /** Takes an unfinished plan that nobody works on. False: somebody does, or it is finished. */
   async takeOver(client: Connection, planId: string, attempt: string, workMs: number): Promise<boolean> {
     const { rowCount } = await client.query(
-      `UPDATE ${this.plan} SET attempt = $2, state = 'undoing', working_until = clock_timestamp() + $3 * interval '1 millisecond'
+      `UPDATE ${this.plan} SET attempt = $2, state = 'undoing', working_until = clock_timestamp() + $3::float8 * interval '1 millisecond'
        WHERE id = (SELECT id FROM ${this.plan} WHERE id = $1 AND ${UNATTENDED} FOR UPDATE SKIP LOCKED)`,
       [planId, attempt, workMs],
     );
@@ -185,7 +185,7 @@ export class PlanStore {
     const { rows } = await client.query<PlanView & { settled_by: string | null; settled_note: string | null }>(
       `SELECT plan.id, plan.name, plan.state, plan.input, plan.started_by AS "startedBy", plan.started_at AS "startedAt",
               plan.settled_by, plan.settled_note,
-              jsonb_agg(jsonb_build_object('name', step.name, 'state', step.state, 'effects', step.effects,
+              pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object('name', step.name, 'state', step.state, 'effects', step.effects,
                 'result', step.result, 'why', step.why) ORDER BY step.position) AS steps
        FROM ${this.plan} AS plan JOIN ${this.step} AS step ON step.plan_id = plan.id
        WHERE plan.id = ANY ($1) GROUP BY plan.id ORDER BY plan.started_at`,
@@ -213,7 +213,7 @@ CREATE TABLE IF NOT EXISTS ${schema}.plan (
   id            text PRIMARY KEY CHECK (id <> '' AND length(id) <= 255),
   name          text NOT NULL,
   state         text NOT NULL CHECK (state IN ('running', 'undoing', 'done', 'undone', 'needs_person', 'settled')),
-  input         jsonb NOT NULL CHECK (pg_column_size(input) <= 262144),
+  input         jsonb NOT NULL CHECK (pg_catalog.pg_column_size(input) <= 262144),
   started_by    text NOT NULL CHECK (started_by <> ''),
   started_at    timestamptz NOT NULL DEFAULT clock_timestamp(),
   -- Who works on it, and until when that is believed.

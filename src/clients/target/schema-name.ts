@@ -5,6 +5,12 @@ export function plainSchemaName(schema: string, what: string): string {
 }
 
 /**
+ * In the SQL of the kit each function and operator is written so that what Postgres brings fits exactly, or is named with
+ * its schema: where arguments would have to be converted, or any type is taken, whoever may create in a schema that the
+ * service looks in could put one that fits better in its place, and have it run as the service.
+ */
+
+/**
  * Makes a schema, in a transaction in which others wait that would make it too: IF NOT EXISTS alone loses the race of two
  * replicas with an error.
  */

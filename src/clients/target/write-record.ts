@@ -106,7 +106,7 @@ export function writeRecords(schema = 'writ_records'): WriteRecords {
       const [, transaction, id] = /^(\d{1,20})\.(\d{1,19})$/.exec(after) ?? [];
       if (transaction === undefined) throw new RangeError('after: not a cursor of a write record');
       const { rows } = await client.query<Record<string, unknown> & { cursor: string; recorded_at: Date }>(
-        `SELECT transaction || '.' || id AS cursor, recorded_at, ${names.join(', ')} FROM ${table}
+        `SELECT transaction::text || '.' || id::text AS cursor, recorded_at, ${names.join(', ')} FROM ${table}
          WHERE (transaction, id) > ($1::xid8, $2::bigint) AND transaction < pg_snapshot_xmin(pg_current_snapshot())
          ORDER BY transaction, id LIMIT $3`,
         [transaction, id, Math.min(Math.max(1, limit), 1_000)],
@@ -138,7 +138,7 @@ CREATE TABLE IF NOT EXISTS ${table} (
   method           text NOT NULL CHECK (length(method) <= 256),
   precondition     text CHECK (length(precondition) <= 8192),
   observed_version text CHECK (length(observed_version) <= 256),
-  changed_fields   text[] CHECK (cardinality(changed_fields) <= ${MAX_FIELDS}),
+  changed_fields   text[] CHECK (pg_catalog.cardinality(changed_fields) <= ${MAX_FIELDS}),
   result           text NOT NULL CHECK (result ~ '^[a-z][a-z0-9_]*$' AND length(result) <= 64),
   status           integer NOT NULL CHECK (status BETWEEN 100 AND 599),
   new_version      text CHECK (length(new_version) <= 256)
