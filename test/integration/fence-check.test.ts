@@ -1,108 +1,30 @@
-import { type Context, type Span, type Tracer, trace } from '@opentelemetry/api';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Confirmation } from '../../src/domain/credential.js';
 import type { Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
-import { parseRouteTable } from '../../src/route-table/index.js';
-import type { TargetRoutes } from '../../src/services/route-tables.js';
 import { toldCertificate } from '../support/certificates.js';
-import { as, createRun, eventually, granted, putMap, write } from '../support/coordinator.js';
-import { send, startGateway, type TestGateway } from '../support/gateway.js';
-import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
+import { as, createRun, eventually, granted, write } from '../support/coordinator.js';
+import type { TestGateway } from '../support/gateway.js';
+import { about, type Headers, type Pages, page, presenting, startPages, tokenOf } from '../support/gateway-pages.js';
 
-const MAP = `
-version: 1
-kinds:
-  - { pattern: "page/{name}", actions: { replace: { access: write, concurrency: lease, change_class: shared_document }, patch: { access: write, change_class: derived } } }
-  - { pattern: "menu/{name}", actions: { replace: { access: write, concurrency: lease, change_class: shared_document } } }
-  - { pattern: "owned/{name}", owner_service: [svc:other], actions: { replace: { access: write, concurrency: lease, change_class: shared_document } } }
-  - { pattern: "draft/{name}", mode: observe, actions: { replace: { access: write, concurrency: lease, change_class: shared_document } } }
-  - { pattern: "pointer/{name}", actions: { set: { access: write, concurrency: lease, change_class: shared_pointer, tracked: true } } }
-`;
-const replace = (resource: string) => ({
-  resource,
-  action: 'replace',
-  change_class: 'shared_document',
-  resolver: 'editor',
-});
-const TABLE = parseRouteTable({
-  version: 1,
-  routes: [
-    { method: 'PUT', path: '/pages/{name}', writes: [replace('page/{name}')] },
-    {
-      method: 'PATCH',
-      path: '/pages/{name}',
-      writes: [{ resource: 'page/{name}', action: 'patch', change_class: 'derived' }],
-    },
-    { method: 'PUT', path: '/sites/{name}', writes: [replace('page/{name}'), replace('menu/{name}')] },
-    { method: 'PUT', path: '/owned/{name}', writes: [replace('owned/{name}')] },
-    { method: 'PUT', path: '/drafts/{name}', writes: [replace('draft/{name}')] },
-    {
-      method: 'PUT',
-      path: '/pointers/{name}',
-      writes: [{ resource: 'pointer/{name}', action: 'set', change_class: 'shared_pointer' }],
-    },
-    { method: ['GET', 'HEAD'], path: '/pages/{name}', reads: true },
-    { method: 'POST', path: '/hooks/{name}', unprotected: 'signed by the sender' },
-  ],
-});
-const ROUTES = new Map<string, TargetRoutes>([
-  ['svc:pages', { namespace: 'default', table: TABLE }],
-  ['svc:team', { namespace: 'team-a', table: TABLE }],
-  ['svc:stray', { namespace: 'default', table: TABLE }],
-]);
+// What a run presents decides (GET /v1/fence/check).
 
-let database: TestDatabase;
+let pages: Pages;
 let gateway: TestGateway;
+let check: Pages['check'];
+let held: Pages['held'];
+let report: Pages['report'];
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  gateway = await startGateway(database.url, ROUTES);
-  await putMap(gateway.replica.api, MAP);
+  pages = await startPages();
+  ({ gateway, check, held, report } = pages);
 });
 
 afterAll(async () => {
-  await gateway?.stop();
-  await database?.drop();
+  await pages?.stop();
 });
 
 const EVERYTHING = { runId: '', leaseId: '', resource: '', kinds: [], afterRevision: 0, newestFirst: false };
-
-let serial = 0;
-const page = (): string => `p-${++serial}`;
-type Headers = readonly (readonly [string, string])[];
-
-/** What a proxy sends about a request. */
-const about = (method: string, uri: string, host = 'pages.example'): [string, string][] => [
-  ['X-Original-Method', method],
-  ['X-Original-Host', host],
-  ['X-Original-URI', uri],
-];
-const IDENTITY: [string, string] = ['Authorization', 'Bearer token-svc:pages'];
-const check = (headers: Headers, identity = IDENTITY) =>
-  send(gateway.http, '/v1/fence/check', identity[1] === '' ? headers : [identity, ...headers]);
-
-async function held(...resources: string[]): Promise<Lease> {
-  const runId = await createRun(gateway.replica.api);
-  const entries = resources.map((resource) => write(resource, 'replace'));
-  return granted(gateway.replica.api, runId, entries, { ttl: 120 * SECOND });
-}
-const tokenOf = (lease: Lease, at = 0): string => String(lease.entries[at]?.token);
-const presenting = (lease: Lease, token = tokenOf(lease)): [string, string][] => [
-  ['Writ-Lease', lease.leaseId],
-  ['Writ-Fencing-Token', token],
-];
-
-const report = (admissionId: string, result: 'succeeded' | 'failed') =>
-  gateway.replica.api.reportWrite(as('target', { name: 'svc:pages' }), {
-    leaseId: '',
-    credential: '',
-    requestId: '',
-    detail: '',
-    writes: [
-      { admissionId, resource: '', action: '', result, observedVersion: null, newVersion: null, changedFields: [] },
-    ],
-  });
 
 describe('a request with a lease', () => {
   test('passes, and the service is told whose it is; no token comes back', async () => {
@@ -390,215 +312,5 @@ describe('a request with nothing', () => {
     );
     const denials = items.flatMap(({ body }) => (JSON.parse(body) as { denials?: object[] }).denials ?? []);
     expect(denials).toContainEqual(expect.objectContaining(denial));
-  }
-});
-
-describe('what can be read in two ways', () => {
-  test.each([
-    ['an escaped slash', '/pages/a%2Fb'],
-    ['an escaped backslash', '/pages/a%5Cb'],
-    ['dot segments', '/pages/../pages/x'],
-    ['escaped dot segments', '/pages/%2e%2e/pages/x'],
-    ['an empty segment', '//pages/x'],
-    ['no UTF-8', '/pages/%ff'],
-    ['an absolute form', 'http://pages.example/pages/x'],
-    ['an authority', 'pages.example:443'],
-    ['an asterisk', '*'],
-    ['a fragment', '/pages/x#y'],
-    ['a path parameter', '/pages/x;y=1'],
-    ['a control character', '/pages/%00'],
-  ])('%s in the path is refused', async (_, uri) => {
-    for (const method of ['PUT', 'GET'])
-      expect(await check(about(method, uri))).toMatchObject({ status: 400, body: { code: 'malformed_request' } });
-  });
-
-  test('what is escaped without need is the same path', async () => {
-    const name = page();
-    const lease = await held(`page/${name}`);
-    expect((await check([...about('PUT', `/p%61ges/${name}`), ...presenting(lease)])).status).toBe(200);
-  });
-
-  test.each(['X-Original-Method', 'X-Original-Host', 'X-Original-URI'])('%s given in different ways', async (name) => {
-    const values = new Map(about('PUT', '/pages/x'));
-    const other = name === 'X-Original-Method' ? 'GET' : name === 'X-Original-Host' ? 'other.example' : '/pages/y';
-    const once = [...values] as [string, string][];
-    for (const second of [name, name.replace('Original', 'Forwarded')])
-      for (const headers of [
-        [...once, [second, other]],
-        [[second, other], ...once],
-      ] as [string, string][][])
-        expect(await check(headers)).toMatchObject({ status: 400, body: { code: 'malformed_request' } });
-  });
-
-  test.each(['Writ-Authorization', 'Writ-Lease', 'Writ-Fencing-Token', 'If-Match', 'If-None-Match'])(
-    '%s sent twice',
-    async (name) => {
-      const lease = await held(`page/${page()}`);
-      const good = new Map([
-        ...presenting(lease),
-        ['Writ-Authorization', 'Bearer x'],
-        ['If-Match', '"1"'],
-        ['If-None-Match', '*'],
-      ]);
-      const asked = about('PUT', `/${lease.entries[0]?.resource.replace('page', 'pages')}`);
-      const presented = [...presenting(lease), [name, good.get(name) ?? '']] as [string, string][];
-      const different: [string, string] = [name, name === 'Writ-Fencing-Token' ? '7' : 'other'];
-      for (const headers of [
-        [...presented, different],
-        [different, ...presented],
-      ])
-        expect(await check([...asked, ...headers])).toMatchObject({ status: 400, body: { code: 'malformed_request' } });
-    },
-  );
-
-  test('half of a lease, or what is no token', async () => {
-    const asked = about('PUT', '/pages/x');
-    for (const headers of [
-      [['Writ-Lease', 'f'.repeat(32)]],
-      [
-        ['Writ-Lease', 'f'.repeat(32)],
-        ['Writ-Fencing-Token', '0'],
-      ],
-      [
-        ['Writ-Lease', 'f'.repeat(32)],
-        ['Writ-Fencing-Token', '0x7'],
-      ],
-      [
-        ['Writ-Lease', 'f'.repeat(32)],
-        ['Writ-Fencing-Token', '-7'],
-      ],
-      [
-        ['Writ-Lease', 'f'.repeat(200)],
-        ['Writ-Fencing-Token', '7'],
-      ],
-    ] as [string, string][][])
-      expect(await check([...asked, ...headers])).toMatchObject({ status: 400, body: { code: 'malformed_request' } });
-  });
-});
-
-describe('the proxy', () => {
-  test('says who it is by its token; what it is cannot be told by headers', async () => {
-    const asked = about('GET', '/pages/x');
-    // Whoever asks in the wrong way gets no `writ-problem`: what it says is for the proxy, not for its clients.
-    const nobody = await check(asked, ['Authorization', '']);
-    expect(nobody).toMatchObject({ status: 401, body: { reason: 'UNAUTHENTICATED' } });
-    expect(nobody.headers).not.toHaveProperty('writ-problem');
-    expect((await check(asked, ['Authorization', 'Bearer rubbish'])).status).toBe(401);
-    const runner = await check(asked, ['Authorization', 'Bearer token-runner']);
-    expect(runner).toMatchObject({ status: 403, body: { reason: 'ROLE_REQUIRED' } });
-    expect(runner.headers).not.toHaveProperty('writ-problem');
-  });
-
-  test('has the routes of its own service, and of no other', async () => {
-    const answer = await check(about('GET', '/pages/x'), ['Authorization', 'Bearer token-svc:other']);
-    expect(answer).toMatchObject({ status: 403, body: { reason: 'NO_ROUTES' } });
-    const owned = await check(about('PUT', '/owned/x'));
-    expect(owned).toMatchObject({ status: 401, body: { code: 'credential_required' } });
-    const lease = await granted(gateway.replica.api, await createRun(gateway.replica.api), [
-      write('owned/x', 'replace'),
-    ]);
-    expect(await check([...about('PUT', '/owned/x'), ...presenting(lease)])).toMatchObject({
-      status: 403,
-      body: { code: 'wrong_target' },
-    });
-  });
-
-  test('checks in the namespace that its routes name, and there alone', async () => {
-    await gateway.replica.api.createNamespace(as('admin'), { name: 'team-a' } as never);
-    const context = as('admin', { namespace: 'team-a' });
-    await gateway.replica.api.putConflictMap(context, {
-      document: MAP,
-      expectedVersion: 0,
-      reason: 'a test',
-      onLiveConflict: 'refuse',
-    });
-    const name = page();
-    const inTeam = as('runner', { namespace: 'team-a' });
-    const runId = await createRun(gateway.replica.api, { context: inTeam });
-    const lease = await granted(gateway.replica.api, runId, [write(`page/${name}`, 'replace')], {}, inTeam);
-    const asked = [...about('PUT', `/pages/${name}`), ...presenting(lease)];
-    expect((await check(asked, ['Authorization', 'Bearer token-svc:team'])).status).toBe(200);
-    expect(await check(asked)).toMatchObject({ status: 403, body: { code: 'unknown_lease' } });
-  });
-
-  test('needs its role in the namespace of its routes', async () => {
-    const stray = await check(about('GET', '/pages/x'), ['Authorization', 'Bearer token-svc:stray']);
-    expect(stray).toMatchObject({ status: 403, body: { reason: 'ROLE_REQUIRED' } });
-  });
-
-  test('is told what it forgot to send, by name', async () => {
-    const whole = about('PUT', '/pages/x');
-    for (const [at, part] of ['method', 'host', 'path'].entries()) {
-      const answer = await check(whole.filter((_, index) => index !== at));
-      expect(answer).toMatchObject({ status: 400, body: { violations: [{ field: part }] } });
-      expect(answer.headers).not.toHaveProperty('writ-problem');
-    }
-  });
-
-  test('that announces a body is refused, and its connection ended: what follows would be taken for the body', async () => {
-    const answer = await send(gateway.http, '/v1/fence/check', [IDENTITY, ...about('PUT', '/pages/x')], {
-      body: 'x=1',
-    });
-    expect(answer).toMatchObject({ status: 400, body: { violations: [{ field: 'content-length' }] } });
-    expect(answer.headers.connection).toBe('close');
-  });
-
-  test('gets the problem in a header too, in ASCII and bounded', async () => {
-    const answer = await check(about('PUT', `/pages/${encodeURIComponent('größe')}`));
-    expect(JSON.parse(answer.headers['writ-problem'] as string)).toEqual(answer.body);
-    expect(answer.body.resource).toBe('page/größe');
-    const long = await check(about('PUT', `/pages/${encodeURIComponent('ü'.repeat(500))}`));
-    expect(String(long.headers['writ-problem']).length).toBeLessThan(2_048);
-    expect(JSON.parse(String(long.headers['writ-problem']))).toMatchObject({
-      status: 401,
-      code: 'credential_required',
-    });
-  });
-});
-
-test('requests are counted by their answers', async () => {
-  const count = async (answer: string): Promise<number> => {
-    const { text } = await gateway.replica.metrics.render();
-    return Number(new RegExp(`^writ_gateway_checks_total\\{answer="${answer}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
-  };
-  const before = { reads: await count('reads'), unrouted: await count('unrouted') };
-  await check(about('GET', '/pages/x'));
-  await check(about('GET', '/elsewhere'));
-  await check(about('GET', '/elsewhere'));
-  expect(await count('reads')).toBe(before.reads + 1);
-  expect(await count('unrouted')).toBe(before.unrouted + 2);
-});
-
-test('the trace of the request goes on', async () => {
-  const seen: unknown[] = [];
-  const startSpan = (name: string, _: unknown, parent: Context): Span => {
-    seen.push([name, trace.getSpanContext(parent)?.traceId]);
-    return trace.wrapSpanContext({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 });
-  };
-  trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) as unknown as Tracer });
-  const traceId = 'c'.repeat(32);
-  await check([...about('GET', '/pages/x'), ['Traceparent', `00-${traceId}-${'d'.repeat(16)}-01`]]);
-  trace.disable();
-  expect(seen).toEqual([['GET /v1/fence/check', traceId]]);
-});
-
-test('P8: what cannot be decided is refused, as retryable', async () => {
-  const other = await createTestDatabase();
-  const lone = await startGateway(other.url, ROUTES);
-  try {
-    await putMap(lone.replica.api, MAP);
-    await lone.replica.store.close();
-    const answer = await eventually(
-      () => send(lone.http, '/v1/fence/check', [IDENTITY, ...about('PUT', '/pages/x')]),
-      ({ status }) => status === 503,
-    );
-    expect(answer).toMatchObject({
-      status: 503,
-      headers: { 'retry-after': expect.stringMatching(/^\d+$/), 'writ-problem': expect.any(String) },
-      body: { status: 503, retryable: true },
-    });
-  } finally {
-    await lone.stop().catch(() => undefined);
-    await other.drop();
   }
 });

@@ -18,7 +18,7 @@ const VERIFIERS = [
 const ROTATED = [
   'test/integration/abuse-key-rotation.test.ts',
   'test/integration/signing-keys.test.ts',
-  'test/integration/credentials.test.ts',
+  'test/integration/keys-of-credentials.test.ts',
   'test/unit/signing-keys.test.ts',
   'test/unit/verify-credential.test.ts',
   'test/unit/callers.test.ts',

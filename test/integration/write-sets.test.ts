@@ -11,36 +11,18 @@ import {
   granted,
   leaseOf,
   putMap,
-  startReplica,
   type TestReplica,
   write,
 } from '../support/coordinator.js';
+import { TIED_MAP } from '../support/tied-map.js';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
-
-const MAP = `
-version: 1
-unmatched: deny
-profiles: { prod: { mode: enforce, ttl: 60s, max_ttl: 5m, max_hold: 30m } }
-kinds:
-  - { pattern: "release/{env}", extends: prod, actions: { promote: { access: write, concurrency: lease, change_class: shared_pointer }, annotate: { access: write, change_class: derived } } }
-  - { pattern: "deployment/{env}", extends: prod, actions: { update: { access: write, concurrency: lease, change_class: shared_pointer } } }
-  - { pattern: "image-tag/{env}", extends: prod, actions: { set: { access: write, concurrency: lease, change_class: shared_pointer } } }
-  - { pattern: "service-token/{tenant}", extends: prod, actions: { rotate: { access: write, concurrency: lease, change_class: shared_document } } }
-  - { pattern: "integration-config/{tenant}", extends: prod, actions: { edit: { access: write, concurrency: lease, change_class: shared_document } } }
-  - { pattern: "secret/{name...}", authority: forbid }
-  - { pattern: "wiki/{page...}", mode: observe, actions: { edit: { access: write, change_class: derived } } }
-implies:
-  - when: { pattern: "deployment/{env}", access: write }
-    touches: [ { resource: "image-tag/{env}", access: write, actions: [set] } ]
-conflicts: [ { between: ["service-token/{tenant}", "integration-config/{tenant}"], because: "the config embeds the token reference" } ]
-`;
 
 let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
 
 beforeAll(async () => {
-  pair = await startTwoReplicas({ map: MAP });
+  pair = await startTwoReplicas({ map: TIED_MAP });
   ({ a, b } = pair);
 });
 
@@ -159,89 +141,6 @@ describe('write sets over two replicas', () => {
     });
     // By the lower bound of the clock that the other replica has, the end may be a moment away yet.
     expect(value[0]).toMatchObject({ lease: null, refusal: { kind: expect.stringMatching(/^(ended|too_late)$/) } });
-  });
-
-  test('P9: a waiting request on one replica is granted when the holder releases on the other', async () => {
-    const resource = `release/${env()}`;
-    const holder = await granted(a.api, await createRun(a.api), [write(resource, 'promote')]);
-    const waiting = b.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(await createRun(b.api), [write(resource, 'promote')], { wait: 30 * SECOND }),
-    );
-    await eventually(
-      async () =>
-        (
-          await a.api.listLeases(as('operator'), {
-            runId: '',
-            resource,
-            states: ['waiting'],
-            lockDelayed: false,
-            page: { size: 10, token: '' },
-          })
-        ).value.items.length,
-      (n) => n === 1,
-    );
-    await a.api.releaseLease(as('runner'), { runId: holder.runId, leaseId: holder.leaseId, acquireKey: null });
-    const lease = leaseOf((await waiting).value);
-    expect(lease.entries[0]?.token).toBeGreaterThan(holder.entries[0]?.token ?? 0);
-    expect(lease.claimBy).toBeNull();
-  });
-
-  test('a unary wait answers `waiting` before its deadline, and the same key resumes the place on the other replica', async () => {
-    const resource = `release/${env()}`;
-    const holder = await granted(a.api, await createRun(a.api), [write(resource, 'promote')]);
-    const input = acquireInput(await createRun(a.api), [write(resource, 'promote')], { wait: 30 * SECOND });
-    const first = (await a.api.acquireWriteSet(as('runner', { deadlineMs: 1_200 }), input)).value;
-    expect(first).toMatchObject({ kind: 'waiting', waiting: { place: 1 } });
-    const second = b.api.acquireWriteSet(as('runner'), input);
-    await a.api.releaseLease(as('runner'), { runId: holder.runId, leaseId: holder.leaseId, acquireKey: null });
-    expect(leaseOf((await second).value).leaseId).toBe(
-      (first as Extract<typeof first, { kind: 'waiting' }>).waiting.leaseId,
-    );
-  });
-
-  test('P9: a deadlock is refused at once with its cycle', async () => {
-    const [one, two] = [`release/${env()}`, `release/${env()}`];
-    const [runA, runB] = [await createRun(a.api), await createRun(b.api)];
-    const [leaseA] = [
-      await granted(a.api, runA, [write(one, 'promote')]),
-      await granted(b.api, runB, [write(two, 'promote')]),
-    ];
-    const waiting = a.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(runA, [write(two, 'promote')], { wait: 20 * SECOND }),
-    );
-    await eventually(
-      async () =>
-        (
-          await b.api.listLeases(as('operator'), {
-            runId: runA,
-            resource: '',
-            states: ['waiting'],
-            lockDelayed: false,
-            page: { size: 10, token: '' },
-          })
-        ).value.items.length,
-      (n) => n === 1,
-    );
-    const { value } = await b.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(runB, [write(one, 'promote')], { wait: 20 * SECOND }),
-    );
-    expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'deadlock', cycle: [runB, runA, runB] } });
-    await a.api.stopRun(as('operator'), { runId: runA, reason: 'a test' });
-    expect((await waiting).value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_ended' } });
-    expect((await check(b.api, leaseA)).reason).toBe('run_stopped');
-  });
-
-  test('F14: a stopped run is granted nothing, not even what it waited for', async () => {
-    const run = await createRun(a.api);
-    await b.api.stopRun(as('operator'), { runId: run, reason: 'a test' });
-    const { value } = await a.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(run, [write(`release/${env()}`, 'promote')]),
-    );
-    expect(value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_ended' } });
   });
 
   test('F16: a release by another run, in other letter case, or of nothing is NOT_FOUND; twice is already_ended', async () => {
@@ -411,15 +310,15 @@ describe('write sets over two replicas', () => {
 
 describe('changing the map', () => {
   test('PutConflictMap against another version is ABORTED; a repeated put returns its version', async () => {
-    await expect(putMap(a.api, MAP, 99)).rejects.toMatchObject({ reason: 'MAP_VERSION_CONFLICT' });
-    expect(await putMap(b.api, MAP, 0)).toBe(1);
+    await expect(putMap(a.api, TIED_MAP, 99)).rejects.toMatchObject({ reason: 'MAP_VERSION_CONFLICT' });
+    expect(await putMap(b.api, TIED_MAP, 0)).toBe(1);
   });
 
   test('a change re-expands live leases in the same append, and a conflict among them refuses it', async () => {
     const tenant = env();
     await granted(a.api, await createRun(a.api), [write(`image-tag/${tenant}`, 'set')]);
     const second = await granted(b.api, await createRun(b.api), [write(`release/${tenant}`, 'promote')]);
-    const tied = MAP.replace(
+    const tied = TIED_MAP.replace(
       'conflicts: [',
       'conflicts: [ { between: ["image-tag/{env}", "release/{env}"], because: "same environment" },',
     );
@@ -463,120 +362,4 @@ test('an unknown namespace is NOT_FOUND at once; a created one works and is apar
   ).toEqual(['default', 'elsewhere']);
   const { value } = await a.api.getConflictMap(elsewhere('admin'), { version: 0 });
   expect(value).toBeNull();
-});
-
-describe('what is found and shown', () => {
-  const events = async (requestId: string) =>
-    (
-      await a.api.listEvents(as('auditor'), {
-        runId: '',
-        leaseId: '',
-        resource: '',
-        kinds: [],
-        requestId,
-        afterRevision: 0,
-        newestFirst: false,
-        page: { size: 10, token: '' },
-      })
-    ).items;
-
-  test('A1: a run and a release are found by the id of the call', async () => {
-    const [creation, release] = [freshKey(), freshKey()];
-    const runId = await createRun(a.api, { context: as('runner', { requestId: creation }) });
-    const lease = await granted(a.api, runId, [write(`release/${env()}`, 'promote')]);
-    await a.api.releaseLease(as('runner', { requestId: release }), { runId, leaseId: lease.leaseId, acquireKey: null });
-    expect((await events(creation)).map(({ kind, runId: of }) => [kind, of])).toEqual([['run_created', runId]]);
-    expect((await events(release)).map(({ kind, leaseId }) => [kind, leaseId])).toEqual([
-      ['lease_ended', lease.leaseId],
-    ]);
-  });
-
-  test('A1: a target cannot write into the history of a run that it only names', async () => {
-    const runId = await createRun(a.api);
-    const requestId = freshKey();
-    await a.api.checkFence(as('target'), {
-      leaseId: 'no such lease',
-      presenterRunId: runId,
-      writes: [{ resource: 'release/x', action: 'promote', token: 1, observedVersion: null }],
-      requestId,
-    });
-    const [denied] = await eventually(
-      () => events(requestId),
-      (found) => found.length > 0,
-    );
-    expect(denied?.runId).toBe('');
-    expect(JSON.parse(denied?.body ?? '')).toMatchObject({
-      denials: [{ reason: 'unknown_lease', runId: '', presentedRun: runId, requestIds: [requestId, 'test'] }],
-    });
-  });
-
-  test('a preview for a run that ended before this replica started says run_ended', async () => {
-    const runId = await createRun(a.api);
-    await a.api.stopRun(as('operator'), { runId, reason: 'a test' });
-    const late = await startReplica({ url: pair.database.url });
-    try {
-      const input = acquireInput(runId, [write(`release/${env()}`, 'promote')]);
-      const { value } = await late.api.previewWriteSet(as('runner'), input);
-      expect(value.refusal?.kind).toBe('run_ended');
-    } finally {
-      await late.stop();
-    }
-  });
-
-  test('a runner is listed its own leases; pages are bounded by bytes, and together complete', async () => {
-    const [context, stranger] = [as('runner', { name: 'lister' }), as('runner', { name: 'stranger' })];
-    const runId = await createRun(a.api, { context });
-    const entries = (n: number) =>
-      Array.from({ length: 256 }, (_, i) => write(`wiki/${env()}/${i}/${'x'.repeat(950)}`, 'edit')).slice(0, n);
-    const made = [];
-    for (let i = 0; i < 6; i += 1) made.push((await granted(a.api, runId, entries(256), {}, context)).leaseId);
-    const found: string[] = [];
-    let pages = 0;
-    for (let token = ''; pages === 0 || token !== ''; pages += 1) {
-      const query = { runId: '', resource: '', states: [], lockDelayed: false, page: { size: 1_000, token } };
-      const { value } = await a.api.listLeases(context, query);
-      found.push(...value.items.map(({ leaseId }) => leaseId));
-      token = value.nextToken;
-    }
-    expect(pages).toBe(2);
-    expect(found).toEqual(made.sort());
-    const query = { runId, resource: '', states: [], lockDelayed: false, page: { size: 1_000, token: '' } };
-    expect((await a.api.listLeases(stranger, query)).value.items).toEqual([]);
-  });
-
-  test('a conflict of live leases names them by the first 8 digits', async () => {
-    const tenant = env();
-    const ids = [
-      (await granted(a.api, await createRun(a.api), [write(`service-token/${tenant}`, 'rotate')])).leaseId,
-      (await granted(a.api, await createRun(a.api), [write(`release/${tenant}`, 'promote')])).leaseId,
-    ];
-    const { value } = await a.api.getConflictMap(as('admin'), { version: 0 });
-    const tied = (value?.text ?? '').replace(
-      'conflicts: [',
-      'conflicts: [ { between: ["service-token/{any}", "release/{any}"], because: "a test" },',
-    );
-    await expect(putMap(a.api, tied, value?.version ?? 0)).rejects.toMatchObject({
-      reason: 'LIVE_CONFLICT',
-      details: {
-        metadata: {
-          pairs: ids
-            .sort()
-            .map((id) => id.slice(0, 8))
-            .join('+'),
-          pair_count: '1',
-        },
-      },
-    });
-  });
-
-  test('ids that could not be stored are refused by field', async () => {
-    const runId = await createRun(a.api);
-    const leaseId = 'a\u0000b';
-    const refused = { details: { violations: [{ field: expect.stringMatching(/lease_id$/) }] } };
-    await expect(a.api.getLease(as('operator'), { leaseId })).rejects.toMatchObject(refused);
-    await expect(a.api.revokeLease(as('operator'), { leaseId, reason: 'x' })).rejects.toMatchObject(refused);
-    await expect(a.api.releaseLease(as('runner'), { runId, leaseId, acquireKey: null })).rejects.toMatchObject(refused);
-    const renewals = [{ leaseId, ttl: null, progressMarker: null }];
-    await expect(a.api.renewLeases(as('runner'), { runId, renewals })).rejects.toMatchObject(refused);
-  });
 });
