@@ -64,7 +64,7 @@ describe('writ credential revoke', () => {
   const revoke = (...args: string[]) => writ(['credential', 'revoke', ...args]);
   const because = ['--reason', 'it leaked'];
 
-  it('refuses what is out, of a lease or of a run, while the lease lives; a new one is taken', async () => {
+  it('refuses what is out, of a lease or of a run, while the lease lives', async () => {
     for (const of of ['--lease "$WRIT_LEASE_ID"', '--run "$WRIT_RUN_ID"']) {
       const script = `
         old=$(cat "$WRIT_CREDENTIAL_FILE")
