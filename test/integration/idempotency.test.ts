@@ -5,7 +5,7 @@ import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { conditionOf } from '../../src/clients/target/conditional-writes.js';
 import { GuardRefusedError } from '../../src/clients/target/guard.js';
-import { type IdempotencyStore, jsonAnswer } from '../../src/clients/target/idempotency.js';
+import { answerOnce, type IdempotencyStore, jsonAnswer } from '../../src/clients/target/idempotency.js';
 import { expressIdempotent, honoIdempotent } from '../../src/clients/target/idempotency-http.js';
 import { type PostgresIdempotency, postgresIdempotency } from '../../src/clients/target/idempotency-postgres.js';
 import { redisIdempotency } from '../../src/clients/target/idempotency-redis.js';
@@ -195,6 +195,23 @@ describe.each(KINDS)('$name', (kind) => {
     expect(await post(url, { key: 'k1', as: '' })).toMatchObject({ status: 401 });
     expect(await orders()).toEqual([]);
   });
+
+  it.skipIf(skip)(
+    'takes nobody for a caller that others could be too, as services without types may tell',
+    async () => {
+      const store = await kind.store();
+      const asked = (principal: unknown) =>
+        answerOnce(
+          store,
+          { route: 'r', method: 'POST', path: '/', body: {}, idempotencyKey: 'k1', principal: principal as string },
+          async () => jsonAnswer(201, {}),
+        );
+      expect((await asked(undefined)).status).toBe(401);
+      for (const wrong of [Promise.resolve('run-a'), null, 7, {}])
+        await expect(asked(wrong)).rejects.toThrow(TypeError);
+      expect((await asked('run-a')).status).toBe(201);
+    },
+  );
 
   it.skipIf(skip)('keeps keys of different callers apart', async () => {
     const url = await served(honoApp(kind, await kind.store(), order));

@@ -139,7 +139,9 @@ export async function answerOnce<Context>(
 }
 
 function claimOf(request: IdempotentRequest): Claim {
-  const { principal, route, idempotencyKey } = request;
+  const { principal = '', route, idempotencyKey } = request;
+  // Services are written without types too, and all who are nobody, or a promise of somebody, would be one caller.
+  if (typeof principal !== 'string') throw new TypeError('the principal of idempotency keys must be a text');
   if (principal === '')
     throw new ProblemError({
       status: 401,
