@@ -183,6 +183,15 @@ function theMarks(guard: () => GuardHarness): void {
     expect(await guard().read('a/b')).toBe('');
   });
 
+  it('does not guess what a write or an open does not say, as services without types may leave it out', async () => {
+    const unsaid = { exclusive: undefined as unknown as boolean };
+    await expect(guard().write([{ ...write(20, true), ...unsaid }], 'x')).rejects.toThrow(/leased/);
+    const scope = 'whole' as 'subtree';
+    await expect(guard().open({ resource: 'a', scope, token: token(20) })).rejects.toThrow(/exact or subtree/);
+    expect(await guard().read('a/b')).toBe('');
+    await guard().write([write(10, true)], 'older');
+  });
+
   const NO_PATHS = [
     '',
     '/a',

@@ -105,12 +105,12 @@ export function redisGuard({ prefix = 'writ-guard:' }: RedisGuardOptions = {}): 
     async open(redis, ...opens) {
       refuseNone(opens);
       const asked = inResourceOrder(opens);
-      const claims = asked.map((open) => claimOf(open, open.scope ?? 'exact', true));
+      const claims = asked.map((open) => claimOf(open, scopeOf(open), true));
       await decide(redis, asked, claims, null);
     },
     async write(redis, writes, change) {
       const asked = inResourceOrder(writes);
-      const claims = asked.map((write) => claimOf(write, 'exact', write.exclusive));
+      const claims = asked.map((write) => claimOf(write, 'exact', isExclusive(write)));
       return decide(redis, asked, claims, change);
     },
     async dangers(redis) {
@@ -125,6 +125,17 @@ export function redisGuard({ prefix = 'writ-guard:' }: RedisGuardOptions = {}): 
       ];
     },
   };
+}
+
+/** Services are written without types too: a leased write that was taken for an optimistic one would raise no mark. */
+function isExclusive({ exclusive }: GuardedWrite): boolean {
+  if (typeof exclusive !== 'boolean') throw new TypeError('a guarded write must say whether it is leased: `exclusive`');
+  return exclusive;
+}
+
+function scopeOf({ scope = 'exact' }: GuardedOpen): 'exact' | 'subtree' {
+  if (scope !== 'exact' && scope !== 'subtree') throw new TypeError('the scope of an open is exact or subtree');
+  return scope;
 }
 
 /** An error that the change returned, instead of raising it, comes inside the answer. */
