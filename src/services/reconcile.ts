@@ -126,6 +126,7 @@ const GATHERED_FOR: Micros = 2 * SECOND;
 
 /** That a person let a request in at the target. */
 interface Override extends Logged {
+  readonly overrideId: string;
   readonly who: string;
   readonly why: string;
   /** On the target's clock, as the records are. */
@@ -207,10 +208,10 @@ export class Reconciliation {
         addTo(this.reports, key, { ...logged, result, newVersion });
       }
     if (body.kind === 'override_reported' && body.use !== null && actor === this.target) {
-      const { who, why } = body;
+      const { overrideId, who, why } = body;
       const { requestId, usedAt, writes } = body.use;
       for (const { resource, action } of writes)
-        addTo(this.overrides, keyOf(requestId, resource, action), { ...logged, who, why, usedAt });
+        addTo(this.overrides, keyOf(requestId, resource, action), { ...logged, overrideId, who, why, usedAt });
     }
     if (body.kind === 'checks_denied')
       for (const { observedOnly, requestIds, count, resource, action, reason, target } of body.denials)
@@ -328,11 +329,16 @@ export class Reconciliation {
     return of('no_lease', record, null, `${who}, and no override is reported: the target wrote without authority.`);
   }
 
-  /** One lets in who presents no lease, so its write is of no run; and ids of requests are the callers', who may use one again. */
+  /**
+   * One lets in who presents no lease, so its write is of no run, or of what stands for one at the guard; and ids of
+   * requests are the callers', who may use one again.
+   */
   private overrideOf({ requestId, resource, action, runId, at }: TargetRecord): Override | undefined {
-    if (runId !== '') return undefined;
     const uses = this.overrides.get(keyOf(requestId, resource, action)) ?? [];
-    return uses.find(({ usedAt }) => Math.abs(at - usedAt) <= this.tolerance);
+    return uses.find(
+      ({ overrideId, usedAt }) =>
+        (runId === '' || runId === `override:${overrideId}`) && Math.abs(at - usedAt) <= this.tolerance,
+    );
   }
 
   /** By its id; or as one of those that were only counted, of the time at which they were: later the kind may be enforced. */

@@ -170,12 +170,20 @@ describe('a record of a write', () => {
       const { findings } = reconciled(told, [byPerson(time, { requestId: 'r' })]);
       expect(findings).toMatchObject([{ kind: 'override', meaning: expect.stringContaining('ann') }]);
     }
+    // As whom the gate tells the guard.
+    expect(reconciled(told, [record(500, { requestId: 'r', runId: 'override:o' })]).kinds).toEqual(['override']);
   });
 
   it('is no override for another target’s word, by a run, at another time, or of something else', () => {
     const told = { at: 1_000, body: overrode(500, 'r500') };
     expect(reconciled([...log, { ...told, actor: 'svc:other' }], [byPerson(500)]).kinds).toEqual(['no_lease']);
-    for (const other of [{ runId: 'run-2' }, { at: at(600) }, { resource: 'release/dev' }, { requestId: 'r' }])
+    for (const other of [
+      { runId: 'run-2' },
+      { runId: 'override:p' },
+      { at: at(600) },
+      { resource: 'release/dev' },
+      { requestId: 'r' },
+    ])
       expect(reconciled([...log, told], [byPerson(500, other)]).kinds, JSON.stringify(other)).toEqual(['no_lease']);
   });
 
