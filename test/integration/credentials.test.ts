@@ -1,5 +1,4 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Confirmation } from '../../src/domain/credential.js';
 import type { Lease } from '../../src/domain/lease.js';
@@ -12,17 +11,13 @@ import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 let pair: TwoReplicas;
 let a: TestReplica;
 let b: TestReplica;
-let sql: pg.Client;
 
 beforeAll(async () => {
   pair = await startTwoReplicas({ map: CREDENTIALS_MAP });
   ({ a, b } = pair);
-  sql = new pg.Client({ connectionString: pair.database.url });
-  await sql.connect();
 });
 
 afterAll(async () => {
-  await sql?.end();
   await pair?.stop();
 });
 

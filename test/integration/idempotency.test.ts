@@ -91,6 +91,17 @@ const order: Handle = async (client, item) => {
   return { status: 201, body: { id: rows[0].id }, headers: { location: `/orders/${rows[0].id}`, 'x-trace': 'secret' } };
 };
 
+/** Places one as well, when it is let go on. */
+function standsStill() {
+  const [entered, leave] = [latch(), latch()];
+  const handle: Handle = async (client, item) => {
+    entered.open();
+    await leave.promise;
+    return order(client, item);
+  };
+  return { entered, leave, handle };
+}
+
 const principalOf = (authorization: string | undefined) => /^Bearer (.+)$/.exec(authorization ?? '')?.[1] ?? '';
 
 function honoApp(kind: Kind, store: IdempotencyStore<unknown>, handle: Handle): Hono {
@@ -233,13 +244,8 @@ describe.each(KINDS)('$name', (kind) => {
   });
 
   it.skipIf(skip)('tells another request while one is in flight, and answers it afterwards', async () => {
-    const [entered, leave] = [latch(), latch()];
-    const slow: Handle = async (client, item) => {
-      entered.open();
-      await leave.promise;
-      return order(client, item);
-    };
-    const url = await served(honoApp(kind, await kind.store(), slow));
+    const { entered, leave, handle } = standsStill();
+    const url = await served(honoApp(kind, await kind.store(), handle));
     const first = post(url, { key: 'k1' });
     await entered.promise;
     expect(await post(url, { key: 'k1' })).toMatchObject({ status: 409, body: { code: 'idempotency_in_flight' } });
@@ -487,14 +493,8 @@ describe('a process that is lost in the middle', () => {
   it('is believed to be at work as long as it can still commit, whatever its lease says', async () => {
     const kind = KINDS[0] as Kind;
     const store = await kind.store(1);
-    const [entered, leave] = [latch(), latch()];
-    const url = await served(
-      honoApp(kind, store, async (client, item) => {
-        entered.open();
-        await leave.promise;
-        return order(client, item);
-      }),
-    );
+    const { entered, leave, handle } = standsStill();
+    const url = await served(honoApp(kind, store, handle));
     const first = post(url, { key: 'k1' });
     await entered.promise;
     for (let round = 0; round < 5; round += 1)
@@ -519,14 +519,8 @@ describe('a process that is lost in the middle', () => {
     if (redisMissing !== '') skip(redisMissing);
     const kind = KINDS[2] as Kind;
     const store = await kind.store(1);
-    const [entered, leave] = [latch(), latch()];
-    const url = await served(
-      honoApp(kind, store, async (client, item) => {
-        entered.open();
-        await leave.promise;
-        return order(client, item);
-      }),
-    );
+    const { entered, leave, handle } = standsStill();
+    const url = await served(honoApp(kind, store, handle));
     const first = post(url, { key: 'k1' });
     await entered.promise;
     expect(await untilLapsed(url, 'k1')).toMatchObject({ status: 409, body: { code: 'outcome_unknown' } });

@@ -24,6 +24,7 @@ import {
   NOTHING_LOADED,
 } from '../../src/domain/decide/decision.js';
 import { decideFreeze, decideThaw, type FreezeDecision, type ThawDecision } from '../../src/domain/decide/freezes.js';
+import { decideIssueCredentials, type IssueDecision } from '../../src/domain/decide/issue-credentials.js';
 import { decidePutMap, type OnLiveConflict, type PutMapDecision } from '../../src/domain/decide/put-map.js';
 import { Reexpansion } from '../../src/domain/decide/reexpansion.js';
 import { decideRelease, decideRevoke, type ReleaseDecision } from '../../src/domain/decide/release.js';
@@ -281,6 +282,20 @@ export class Namespace {
   /** A lease, or a failure that says what came instead. */
   hold(runId: string, ...entries: readonly RequestedEntry[]): Lease {
     return this.granted(this.acquire(runId, entries));
+  }
+
+  /** A credential for the lease, by its own run. */
+  issue({ runId, leaseId }: Lease): IssueDecision | undefined {
+    const issuance = {
+      principal: this.principalOf(runId),
+      runId,
+      leaseId,
+      wanted: [{ audience: 'target', jti: this.fresh('jti') }],
+      boundTo: null,
+      maxClockSkew: this.bounds.maxClockSkew,
+      requestIds: [],
+    };
+    return this.decide((decision) => decideIssueCredentials(decision, issuance))[0];
   }
 
   granted(answer: Answer): Lease {

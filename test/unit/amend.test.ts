@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
-import { decideIssueCredentials } from '../../src/domain/decide/issue-credentials.js';
 import { inForceAt } from '../../src/domain/delegation.js';
 import { evolve } from '../../src/domain/evolve.js';
 import { Fault } from '../../src/domain/fault.js';
@@ -410,17 +409,7 @@ describe('what is given up of a local kind', () => {
     const ns = world('a');
     const lease = ns.granted(ns.acquire('a', [leased('loc/1'), leased('loc/2')], { ttl: 300 * SECOND }));
     ns.amended(lease, { remove: ['loc/1'] });
-    const [issued] = ns.decide((decision) =>
-      decideIssueCredentials(decision, {
-        principal: 'principal-of-a',
-        runId: 'a',
-        leaseId: lease.leaseId,
-        wanted: [{ audience: 'target', jti: 'jti' }],
-        boundTo: null,
-        maxClockSkew: 0,
-        requestIds: [],
-      }),
-    );
+    const issued = ns.issue(lease);
     const grants = issued?.kind === 'credential' ? issued.credential.scope.grants : [];
     expect(grants.flatMap(({ resources }) => resources)).toEqual(['loc/2']);
   });

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
-import { decideIssueCredentials } from '../../src/domain/decide/issue-credentials.js';
 import { beyondParent, newlyMet } from '../../src/domain/delegation.js';
 import { evolve, insert, insertRun } from '../../src/domain/evolve.js';
 import { Fault } from '../../src/domain/fault.js';
@@ -364,17 +363,7 @@ describe('a part of what targets do not ask about', () => {
     const ns = family();
     const whole = ns.hold('p', leased('doc/1'), leased('doc/2'));
     ns.granted(ns.acquire('c', [leased('doc/1')], { of: whole }));
-    const [issued] = ns.decide((decision) =>
-      decideIssueCredentials(decision, {
-        principal: 'principal-of-family',
-        runId: 'p',
-        leaseId: whole.leaseId,
-        wanted: [{ audience: 'target', jti: 'jti' }],
-        boundTo: null,
-        maxClockSkew: 0,
-        requestIds: [],
-      }),
-    );
+    const issued = ns.issue(whole);
     const grants = issued?.kind === 'credential' ? issued.credential.scope.grants : [];
     expect(grants.flatMap(({ resources }) => resources)).toEqual(['doc/2']);
   });

@@ -1,9 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decideIssueCredentials } from '../../src/domain/decide/issue-credentials.js';
 import { evolve } from '../../src/domain/evolve.js';
 import { type Freeze, freezesOverlap, isUnder, MAX_FREEZES } from '../../src/domain/freeze.js';
-import type { Lease } from '../../src/domain/lease.js';
 import { lockDelayUntil } from '../../src/domain/lock-delay.js';
 import { emptyState } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
@@ -277,32 +275,19 @@ describe('checks', () => {
 });
 
 describe('targets that do not ask', () => {
-  const issue = (ns: Namespace, lease: Lease) =>
-    ns.decide((decision) =>
-      decideIssueCredentials(decision, {
-        principal: `principal-of-${lease.runId}`,
-        runId: lease.runId,
-        leaseId: lease.leaseId,
-        wanted: [{ audience: 'target', jti: ns.fresh('jti') }],
-        boundTo: null,
-        maxClockSkew: ns.bounds.maxClockSkew,
-        requestIds: [],
-      }),
-    )[0];
-
   it('let in what a credential vouches for until the time that is told, and nothing later (P3)', () => {
     const ns = world();
     const lease = ns.hold('a', leased('loc/a'), leased('doc/a'));
-    const before = issue(ns, lease);
+    const before = ns.issue(lease);
     const { freeze } = ns.freeze('loc/{id}', { deniesChecks: true });
     expect(freeze.effectiveAt).toBe(lockDelayUntil(lease, freeze.frozenAt, ns.bounds));
     // The append proves that no other replica has issued one much later.
     expect(ns.decision.reliedOnAsFuture).not.toBeNull();
     const end = before?.kind === 'credential' ? before.credential.expiresAt * SECOND : 0;
     expect(end + ns.bounds.credentialTolerance + ns.bounds.maxClockSkew).toBeLessThanOrEqual(freeze.effectiveAt);
-    expect(issue(ns, lease)).toMatchObject({ kind: 'refusal', refusal: { kind: 'frozen', resource: 'loc/a' } });
+    expect(ns.issue(lease)).toMatchObject({ kind: 'refusal', refusal: { kind: 'frozen', resource: 'loc/a' } });
     ns.thaw('loc/{id}');
-    expect(issue(ns, lease)?.kind).toBe('credential');
+    expect(ns.issue(lease)?.kind).toBe('credential');
   });
 
   it('are no concern of a freeze of grants, nor of one of other resources', () => {
@@ -310,7 +295,7 @@ describe('targets that do not ask', () => {
     const lease = ns.hold('a', leased('loc/a'), leased('doc/a'));
     for (const { freeze } of [ns.freeze('loc/{id}'), ns.freeze('doc/{id}', { deniesChecks: true })])
       expect(freeze.effectiveAt).toBe(freeze.frozenAt);
-    expect(issue(ns, lease)?.kind).toBe('credential');
+    expect(ns.issue(lease)?.kind).toBe('credential');
   });
 });
 
