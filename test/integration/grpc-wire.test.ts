@@ -271,7 +271,9 @@ describe('a request', () => {
     expect(
       (await send(client, PUT_MAP, Buffer.concat([text(2, Buffer.alloc(1 << 20, 'a')), of(2 << 20)]))).reason,
     ).toBe('ASKED');
-    expect((await send(client, PUT_MAP, Buffer.alloc((4 << 20) + 1))).code).toBe('RESOURCE_EXHAUSTED');
+    // Given up by the library while it is read: the one refusal without a reason, as docs/api.md says.
+    const unread = await send(client, PUT_MAP, Buffer.alloc((4 << 20) + 1));
+    expect([unread.code, unread.reason]).toEqual(['RESOURCE_EXHAUSTED', undefined]);
   });
 });
 
