@@ -1,14 +1,12 @@
-import { spawn } from 'node:child_process';
 import { access } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { CLI, type CliEnded, startCli } from '../support/cli-process.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
 // `writ exec --audience` and `writ check --credential-file`, as users run them.
 
-const CLI = fileURLToPath(new URL('../../dist/cli/index.js', import.meta.url));
 let coordinator: CoordinatorProcess;
 
 beforeAll(async () => {
@@ -23,22 +21,15 @@ afterAll(() => coordinator?.stop());
 const COORDINATORS_OWN = Buffer.alloc(32, 5).toString('base64url');
 
 /** Runs a command line; `writ` in it is this build. */
-function writ(args: readonly string[], stdin = ''): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [CLI, ...args], {
-    env: {
-      PATH: process.env.PATH ?? '',
-      WRIT_ENDPOINT: coordinator.grpc,
-      WRIT_DATA_DIR: coordinator.dataDir,
-      WRIT: `${process.execPath} ${CLI}`,
-      WRIT_KEY_ENCRYPTION_KEY: COORDINATORS_OWN,
-      WRIT_REDIS_URL: `redis://:${COORDINATORS_OWN}@127.0.0.1:1`,
-    },
-  });
-  child.stdin.end(stdin);
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  return new Promise((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));
+function writ(args: readonly string[], stdin = ''): Promise<CliEnded> {
+  const env = {
+    WRIT_ENDPOINT: coordinator.grpc,
+    WRIT_DATA_DIR: coordinator.dataDir,
+    WRIT: `${process.execPath} ${CLI}`,
+    WRIT_KEY_ENCRYPTION_KEY: COORDINATORS_OWN,
+    WRIT_REDIS_URL: `redis://:${COORDINATORS_OWN}@127.0.0.1:1`,
+  };
+  return startCli(env, args, stdin).ended;
 }
 
 const under = (resource: string, ttl: string, script: string, ...more: string[]) =>

@@ -1,15 +1,12 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type CliEnded, type CliProcess, startCli } from '../support/cli-process.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 
 // The CLI as users run it, against a coordinator as they run it.
-
-const CLI = fileURLToPath(new URL('../../dist/cli/index.js', import.meta.url));
 
 const MAP = `# kept with the map
 version: 1
@@ -31,7 +28,6 @@ let coordinator: CoordinatorProcess;
 let directory: string;
 
 beforeAll(async () => {
-  if (!existsSync(CLI)) throw new Error('dist/cli/index.js is missing: run `npm run build` first (npm test does)');
   directory = await mkdtemp(join(tmpdir(), 'writ-cli-e2e-'));
   coordinator = await startCoordinatorProcess();
   await writeFile(join(directory, 'map.yaml'), MAP);
@@ -42,56 +38,13 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-interface Ended {
-  readonly code: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
-interface Started {
-  readonly child: ChildProcess;
-  readonly ended: Promise<Ended>;
-  /** Resolves when the output has it. */
-  says(text: string): Promise<void>;
-}
-
-function start(...args: string[]): Started {
+function start(...args: string[]): CliProcess {
   return startWith({ WRIT_ENDPOINT: coordinator.grpc, WRIT_DATA_DIR: coordinator.dataDir }, ...args);
 }
 
-function startWith(env: Readonly<Record<string, string>>, ...args: string[]): Started {
-  const child = spawn(process.execPath, [CLI, ...args], {
-    // The usual ports may be anybody's.
-    env: { PATH: process.env.PATH ?? '', WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const ended = new Promise<Ended>((resolve) =>
-    child.once('close', (code, signal) => resolve({ code: code ?? (signal === null ? -1 : -2), stdout, stderr })),
-  );
-  const says = (text: string) =>
-    new Promise<void>((resolve, reject) => {
-      const look = () => {
-        if (!`${stdout}${stderr}`.includes(text)) return;
-        child.stdout.off('data', look);
-        child.stderr.off('data', look);
-        resolve();
-      };
-      child.stdout.on('data', look);
-      child.stderr.on('data', look);
-      look();
-      ended.then((end) =>
-        reject(
-          new Error(`it ended with ${end.code} before it said ${JSON.stringify(text)}:\n${end.stdout}${end.stderr}`),
-        ),
-      );
-    });
-  return { child, ended, says };
-}
+const startWith = (env: Readonly<Record<string, string>>, ...args: string[]): CliProcess => startCli(env, args);
 
-const writ = (...args: string[]): Promise<Ended> => start(...args).ended;
+const writ = (...args: string[]): Promise<CliEnded> => start(...args).ended;
 
 async function json<T = Record<string, never>>(...args: string[]): Promise<T> {
   const { code, stdout, stderr } = await writ(...args, '--json');

@@ -8,6 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { CheckWithoutGuard } from '../support/broken-targets/check-without-guard.js';
 import { rehearsalConfig } from '../support/broken-targets/rehearsal.js';
 import { freePort, runTarget } from '../support/broken-targets/run-target.js';
+import { startCli } from '../support/cli-process.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
@@ -15,7 +16,6 @@ import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 /** `writ rehearse` as the guide has it: the example's service, its configuration, and a kind that demands a rehearsal. */
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
-const CLI = join(ROOT, 'dist/cli/index.js');
 const EXAMPLE = join(ROOT, 'examples/rehearsal');
 
 let coordinator: CoordinatorProcess;
@@ -60,17 +60,8 @@ async function startService() {
   return { child, url };
 }
 
-async function writ(...args: string[]): Promise<{ code: number | null; stdout: string; stderr: string }> {
-  const child = spawn(process.execPath, [CLI, ...args], {
-    env: { PATH: process.env.PATH ?? '', WRIT_ENDPOINT: coordinator.grpc, WRIT_DATA_DIR: coordinator.dataDir },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let [stdout, stderr] = ['', ''];
-  child.stdout.setEncoding('utf8').on('data', (text: string) => (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => (stderr += text));
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, stdout, stderr };
-}
+const writ = (...args: string[]) =>
+  startCli({ WRIT_ENDPOINT: coordinator.grpc, WRIT_DATA_DIR: coordinator.dataDir }, args).ended;
 
 /** Ends with 0 when a run of its own gets authority over the resource, with 3 when it is refused. */
 const promote = (env: string) =>
