@@ -71,7 +71,12 @@ export class BaseHolderIndex implements HolderIndex {
 export class OverlayHolderIndex implements HolderIndex {
   private readonly changes = new Map<string, Map<string, Holder | null>>();
 
-  constructor(private readonly base: HolderIndex) {}
+  constructor(private base: HolderIndex) {}
+
+  /** From now on lies over another base, which holds what the one before did. */
+  rebase(base: HolderIndex): void {
+    this.base = base;
+  }
 
   add(key: string, holder: Holder): void {
     this.changesOf(key).set(holder.leaseId, holder);

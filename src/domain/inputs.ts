@@ -36,6 +36,7 @@ interface LastWrites {
 
 export interface InputsOverlay extends Inputs {
   commit(): void;
+  rebase(onto: Inputs): void;
 }
 
 export function emptyInputs(): Inputs {
@@ -43,7 +44,8 @@ export function emptyInputs(): Inputs {
   return { readers, writes: new BaseTable(), readingLeases: 0, knownSince: 0 };
 }
 
-export function overlayInputs(base: Inputs): InputsOverlay {
+export function overlayInputs(inputs: Inputs): InputsOverlay {
+  let base = inputs;
   const readers = { S: new OverlayHolderIndex(base.readers.S), IS: new OverlayHolderIndex(base.readers.IS) };
   const writes = new OverlayTable(base.writes);
   return {
@@ -55,6 +57,11 @@ export function overlayInputs(base: Inputs): InputsOverlay {
       base.readingLeases = this.readingLeases;
       base.knownSince = this.knownSince;
       for (const part of [readers.S, readers.IS, writes]) part.commit();
+    },
+    rebase(onto) {
+      base = onto;
+      for (const mode of READ_MODES) readers[mode].rebase(onto.readers[mode]);
+      writes.rebase(onto.writes);
     },
   };
 }

@@ -7,7 +7,7 @@ import { BaseHolderIndex, type HolderIndex, OverlayHolderIndex } from './holder-
 import { emptyInputs, type Inputs, overlayInputs } from './inputs.js';
 import type { KeyBinding } from './key-binding.js';
 import { type Lease, underLockDelay } from './lease.js';
-import { baseLockTable, type LockTable, overlayLockTable } from './lock-table.js';
+import { baseLockTable, type LockTable, overlayLockTable, rebaseLocks } from './lock-table.js';
 import type { KindRehearsal } from './rehearsal.js';
 import type { Run } from './run.js';
 import { BaseTable, OverlayTable, type Table } from './table.js';
@@ -134,10 +134,13 @@ export interface Overlay extends State {
   readonly rehearsals: OverlayTable<KindRehearsal>;
   readonly freezes: OverlayTable<Freeze>;
   commit(): void;
+  /** From now on lies over another state, which holds what the one before did: the state that its own base became. */
+  rebase(onto: State): void;
 }
 
 /** Lays an overlay over a state. The state must not change while the overlay is in use. */
-export function overlay(base: State): Overlay {
+export function overlay(state: State): Overlay {
+  let base = state;
   const runs = new OverlayTable(base.runs);
   const leases = new OverlayTable(base.leases);
   const keys = new OverlayTable(base.keys);
@@ -201,6 +204,26 @@ export function overlay(base: State): Overlay {
       const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf, admissions];
       for (const table of [...tables, openWritesOf, rehearsals, freezes, delegations]) table.commit();
       for (const index of [held, queued, doubted].flatMap((locks) => Object.values(locks))) index.commit();
+    },
+    rebase(onto) {
+      base = onto;
+      runs.rebase(onto.runs);
+      leases.rebase(onto.leases);
+      keys.rebase(onto.keys);
+      unmatched.rebase(onto.unmatched);
+      revocations.rebase(onto.revocations);
+      admissions.rebase(onto.admissions);
+      openWritesOf.rebase(onto.openWritesOf);
+      rebaseLocks(doubted, onto.doubted);
+      rehearsals.rebase(onto.rehearsals);
+      freezes.rebase(onto.freezes);
+      rebaseLocks(held, onto.held);
+      rebaseLocks(queued, onto.queued);
+      leasesOfRun.rebase(onto.leasesOfRun);
+      usage.rebase(onto.usage);
+      childrenOf.rebase(onto.childrenOf);
+      delegations.rebase(onto.delegations);
+      inputs.rebase(onto.inputs);
     },
   };
 }

@@ -40,7 +40,12 @@ export class OverlayTable<V> implements Table<V> {
   private readonly changes = new Map<string, V | typeof DELETED>();
   private added = 0;
 
-  constructor(private readonly base: Table<V>) {}
+  constructor(private base: Table<V>) {}
+
+  /** From now on lies over another base, which holds what the one before did. */
+  rebase(base: Table<V>): void {
+    this.base = base;
+  }
 
   get(id: string): V | undefined {
     const change = this.changes.get(id);

@@ -3,6 +3,7 @@ import { Fault } from '../domain/fault.js';
 import { bindingId } from '../domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import { type AppendBatch, type AppendResult, type EventRecord, type Gate, StoreError } from '../storage/store.js';
+import type { Ahead } from './ahead.js';
 import { type Command, type Plan, planBatch } from './batch.js';
 import type { EngineOptions } from './options.js';
 import { DatabaseChanged, type ReplicaLog } from './replica-log.js';
@@ -72,6 +73,10 @@ export class BatchRun {
     private readonly commands: readonly Command[],
     /** Proves that the head is still the head: for a batch that writes nothing. Returns the time that it read. */
     private readonly confirm: () => Promise<Micros>,
+    /** The commands as they were decided ahead; null: they were not. */
+    private ahead: Ahead | null,
+    /** Told of each attempt that goes out without the lock of the namespace. */
+    private readonly onSend: (plan: Plan) => void,
   ) {}
 
   async settle(): Promise<SettledBatch> {
@@ -123,8 +128,10 @@ export class BatchRun {
       bounds: this.options.bounds,
       identity: this.log.identity,
     };
+    const { ahead } = this;
+    this.ahead = null;
     try {
-      return planBatch(context, this.commands);
+      return ahead?.holdsOn(this.log) ? ahead.plan() : planBatch(context, this.commands);
     } catch (error) {
       throw new Unwritable('a batch cannot be written', { cause: error });
     }
@@ -142,7 +149,9 @@ export class BatchRun {
     this.remember(plan, plan.batch);
     const sentAt = this.options.monotonicNow();
     try {
-      const result = await this.options.store.append(plan.batch);
+      const appending = this.options.store.append(plan.batch);
+      this.onSend(plan);
+      const result = await appending;
       return await this.conclude(plan, result, sentAt);
     } catch (error) {
       if (!(error instanceof StoreError) || error.kind !== 'unknown_outcome') throw error;

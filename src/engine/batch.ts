@@ -40,86 +40,114 @@ export interface Plan {
 export interface PlanContext {
   readonly base: State;
   readonly head: Head;
-  readonly clock: Micros;
   readonly bounds: Bounds;
   readonly identity: DatabaseIdentity | null;
 }
 
-/** Decides commands one after another on an overlay; the base stays as it is (P7). */
-export function planBatch(context: PlanContext, commands: readonly Command[]): Plan {
-  let layer = overlay(context.base);
-  const events: DomainEvent[] = [];
-  const outcomes: Outcome[] = [];
-  const missing: { command: Command; wanted: NeedsLoad['wanted'] }[] = [];
-  const newKeys: { scope: string; key: string }[] = [];
-  let past: Micros | null = null;
-  let future: Micros | null = null;
-  for (const command of commands) {
-    const decision = new Decision(layer, context.clock, command.actor, context.bounds, command.loaded);
+/** A batch in the making: decides commands one after another on an overlay; the base stays as it is (P7). */
+export class Planning {
+  readonly commands: Command[] = [];
+  private layer: Overlay;
+  private readonly batchId = randomUUID();
+  private readonly events: DomainEvent[] = [];
+  private readonly records: EventRecord[] = [];
+  private readonly outcomes: Outcome[] = [];
+  private readonly missing: { command: Command; wanted: NeedsLoad['wanted'] }[] = [];
+  private readonly newKeys: { scope: string; key: string }[] = [];
+  private past: Micros | null = null;
+  private future: Micros | null = null;
+
+  private base: State;
+
+  constructor(private readonly context: PlanContext) {
+    this.base = context.base;
+    this.layer = overlay(context.base);
+  }
+
+  /** `clock`: a lower bound of the database clock. Throws when what was decided has no form in the log. */
+  add(command: Command, clock: Micros): void {
+    const { context } = this;
+    this.commands.push(command);
+    const decision = new Decision(this.layer, clock, command.actor, context.bounds, command.loaded);
     let outcome: Outcome;
     try {
       const value = command.decide(decision);
-      outcome = { value, revision: layer.revision, now: decision.now };
-      events.push(...decision.events);
+      outcome = { value, revision: this.layer.revision, now: decision.now };
     } catch (error) {
-      if (error instanceof NeedsLoad) missing.push({ command, wanted: error.wanted });
+      if (error instanceof NeedsLoad) this.missing.push({ command, wanted: error.wanted });
       outcome = { error };
       // What a failed command had emitted is not to be written: begin again without it.
-      if (decision.events.length > 0) layer = replay(context.base, events);
+      if (decision.events.length > 0) this.layer = replay(this.base, this.events);
     }
-    newKeys.push(...decision.newKeys);
+    if ('value' in outcome) this.write(decision.events);
+    this.newKeys.push(...decision.newKeys);
     // The append proves that keys are new; what is answered without an event must have looked them up (P6).
     const unproven = decision.newKeys.find(({ scope, key }) => !command.loaded.keys.has(bindingId(scope, key)));
     if (unproven !== undefined && ('error' in outcome || decision.events.length === 0))
-      missing.push({ command, wanted: { key: unproven } });
-    if (decision.reliedOnAsPast !== null) past = Math.max(past ?? 0, decision.reliedOnAsPast);
-    if (decision.reliedOnAsFuture !== null)
-      future = Math.min(future ?? Number.POSITIVE_INFINITY, decision.reliedOnAsFuture);
-    outcomes.push(outcome);
+      this.missing.push({ command, wanted: { key: unproven } });
+    const { reliedOnAsPast, reliedOnAsFuture } = decision;
+    if (reliedOnAsPast !== null) this.past = Math.max(this.past ?? 0, reliedOnAsPast);
+    if (reliedOnAsFuture !== null) this.future = Math.min(this.future ?? Number.POSITIVE_INFINITY, reliedOnAsFuture);
+    this.outcomes.push(outcome);
   }
-  const written = events.length === 0 ? null : { past, future, newKeys };
-  return {
-    overlay: layer,
-    events,
-    outcomes,
-    missing,
-    batch: written === null ? null : toBatch(context, layer, events, written),
-  };
+
+  private write(events: readonly DomainEvent[]): void {
+    const head = this.records.at(-1) ?? this.context.head;
+    this.records.push(...toRecords(this.context.base.namespace, this.batchId, head, events));
+    this.events.push(...events);
+  }
+
+  plan(): Plan {
+    const { layer, events, outcomes, missing } = this;
+    return { overlay: layer, events, outcomes, missing, batch: events.length === 0 ? null : this.batch() };
+  }
+
+  private batch(): AppendBatch {
+    const { context, layer, batchId, records, events } = this;
+    return {
+      namespace: context.base.namespace,
+      batchId,
+      expectedHead: context.head.revision === 0 ? null : context.head,
+      identity: context.identity,
+      events: records,
+      leases: layer.leases.changed(),
+      runs: layer.runs.changed(),
+      keys: layer.keys.changed(),
+      unmatched: layer.unmatched.changed(),
+      revocations: layer.revocations.changed(),
+      admissions: layer.admissions.changed(),
+      rehearsals: layer.rehearsals.changed(),
+      freezes: layer.freezes.changed(),
+      thawed: layer.freezes.deleted(),
+      mapVersion: mapVersionOf(events),
+      newKeys: distinct(this.newKeys),
+      reliedOnAsPast: this.past,
+      reliedOnAsFuture: this.future,
+    };
+  }
+
+  /**
+   * What was decided on top of a batch that was on its way holds now that the batch is acknowledged: it goes on over the
+   * state that it became.
+   */
+  rebase(onto: State): void {
+    if (this.base === onto) return;
+    this.base = onto;
+    this.layer.rebase(onto);
+  }
+}
+
+/** Decides commands, all at one time. */
+export function planBatch(context: PlanContext & { readonly clock: Micros }, commands: readonly Command[]): Plan {
+  const planning = new Planning(context);
+  for (const command of commands) planning.add(command, context.clock);
+  return planning.plan();
 }
 
 function replay(base: State, events: readonly DomainEvent[]): Overlay {
   const layer = overlay(base);
   for (const event of events) evolve(layer, event, layer.revision + 1);
   return layer;
-}
-
-function toBatch(
-  context: PlanContext,
-  layer: Overlay,
-  events: readonly DomainEvent[],
-  written: { past: Micros | null; future: Micros | null; newKeys: { scope: string; key: string }[] },
-): AppendBatch {
-  const batchId = randomUUID();
-  return {
-    namespace: context.base.namespace,
-    batchId,
-    expectedHead: context.head.revision === 0 ? null : context.head,
-    identity: context.identity,
-    events: toRecords(context.base.namespace, batchId, context.head, events),
-    leases: layer.leases.changed(),
-    runs: layer.runs.changed(),
-    keys: layer.keys.changed(),
-    unmatched: layer.unmatched.changed(),
-    revocations: layer.revocations.changed(),
-    admissions: layer.admissions.changed(),
-    rehearsals: layer.rehearsals.changed(),
-    freezes: layer.freezes.changed(),
-    thawed: layer.freezes.deleted(),
-    mapVersion: mapVersionOf(events),
-    newKeys: distinct(written.newKeys),
-    reliedOnAsPast: written.past,
-    reliedOnAsFuture: written.future,
-  };
 }
 
 /**

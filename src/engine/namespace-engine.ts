@@ -5,6 +5,7 @@ import { type Micros, SECOND } from '../domain/time.js';
 import { type Head, type Store, StoreError } from '../storage/store.js';
 import { BatchRun, BatchTooLarge, type SettledBatch, Unwritable } from './append-loop.js';
 import { type Command, newCommand, type Plan } from './batch.js';
+import { CommandQueue, type NextBatch } from './command-queue.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
 import type { EngineOptions } from './options.js';
@@ -52,7 +53,8 @@ export class NamespaceEngine {
   private establishing: Promise<void> | null = null;
   private working = false;
   private stopped = false;
-  private queue: Command[] = [];
+  private readonly queue: CommandQueue;
+  private looksAhead = false;
   private confirmedHead = 0;
   private confirmedAt: Micros = Number.NEGATIVE_INFINITY;
   private refusedAt: Micros = Number.NEGATIVE_INFINITY;
@@ -66,6 +68,7 @@ export class NamespaceEngine {
     private readonly options: EngineOptions,
   ) {
     this.nothing = emptyState(namespace);
+    this.queue = new CommandQueue(options.maxBatch, options.bounds);
     this.readIndex = new ReadIndex(
       () => options.store.readGate(namespace),
       options.observer.gateRead,
@@ -81,7 +84,7 @@ export class NamespaceEngine {
   stop(): void {
     this.stopped = true;
     this.trouble = SHUTTING_DOWN;
-    for (const command of this.queue.splice(0)) command.reject(SHUTTING_DOWN);
+    for (const command of this.queue.clear()) command.reject(SHUTTING_DOWN);
     this.changed();
   }
 
@@ -124,6 +127,7 @@ export class NamespaceEngine {
     return Math.max(0, this.confirmedHead - this.head.revision);
   }
 
+  /** Commands that wait for the batch on its way, decided ahead or not. */
   get queueLength(): number {
     return this.queue.length;
   }
@@ -293,36 +297,51 @@ export class NamespaceEngine {
   }
 
   private work(): void {
-    if (this.working || this.queue.length === 0) return;
+    if (this.working) {
+      this.lookAhead();
+      return;
+    }
+    if (this.queue.length === 0) return;
     this.working = true;
     // Commands of the same turn of the event loop share one batch.
     setImmediate(() => void this.workQueue());
   }
 
   private async workQueue(): Promise<void> {
-    while (this.queue.length > 0) await this.runBatch(this.nextCommands());
+    for (let next = this.queue.next(this.log); next.commands.length > 0; next = this.queue.next(this.log)) {
+      await this.runBatch(next);
+    }
     this.working = false;
   }
 
-  private nextCommands(): Command[] {
-    const alone = this.queue.findIndex((command) => command.alone);
-    const count = alone === 0 ? 1 : Math.min(alone < 0 ? this.options.maxBatch : alone, this.options.maxBatch);
-    return this.queue.splice(0, count);
+  /** In a turn of its own, so that the answers of the batch before are given in between. */
+  private lookAhead(): void {
+    if (this.looksAhead || !this.queue.canDecideAhead) return;
+    this.looksAhead = true;
+    setImmediate(() => {
+      this.looksAhead = false;
+      this.queue.decideAhead();
+    });
   }
 
   /** What cannot be written fails only the command that brought it: the batch is halved until it stands alone; so is one too large. */
-  private async runBatch(commands: readonly Command[]): Promise<void> {
+  private async runBatch({ commands, ahead }: NextBatch): Promise<void> {
     try {
+      const log = this.usable();
       const confirm = async (): Promise<Micros> => (await this.confirm()).now;
-      const settled = await new BatchRun(this.usable(), this.options, commands, confirm).settle();
+      const onSend = (plan: Plan): void => {
+        this.queue.sent(plan, log);
+        this.lookAhead();
+      };
+      const settled = await new BatchRun(log, this.options, commands, confirm, ahead, onSend).settle();
       if (settled.plan.batch !== null) this.refusedAt = Number.NEGATIVE_INFINITY;
       answerAll(commands, settled);
     } catch (error) {
       if (error instanceof StoreError && error.kind === 'read_only') this.refusedAt = this.options.monotonicNow();
       if (commands.length > 1 && isPerhapsOfOne(error)) {
         const half = Math.ceil(commands.length / 2);
-        await this.runBatch(commands.slice(0, half));
-        await this.runBatch(commands.slice(half));
+        await this.runBatch({ commands: commands.slice(0, half), ahead: null });
+        await this.runBatch({ commands: commands.slice(half), ahead: null });
         return;
       }
       const fault = this.noted(error instanceof Unwritable ? error.cause : error);

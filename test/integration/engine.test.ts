@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { DEFAULT_BOUNDS, type Decision } from '../../src/domain/decide/decision.js';
+import type { Decision } from '../../src/domain/decide/decision.js';
 import { SECOND } from '../../src/domain/time.js';
 import { createNamespace } from '../../src/engine/establish.js';
-import { NamespaceEngine } from '../../src/engine/namespace-engine.js';
+import type { NamespaceEngine } from '../../src/engine/namespace-engine.js';
 import type { EngineOptions } from '../../src/engine/options.js';
 import { monotonicMicros } from '../../src/platform/clock.js';
 import { LOCK_CLASS, lockKey } from '../../src/storage/postgres/gate.js';
@@ -11,6 +11,7 @@ import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
 import { type Store, StoreError } from '../../src/storage/store.js';
 import { as, check, createRun, eventually, granted, putMap, startReplica, write } from '../support/coordinator.js';
+import { engineOptions, note, startedEngine } from '../support/engine.js';
 import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -35,45 +36,13 @@ afterAll(async () => {
   await database?.drop();
 });
 
-function optionsWith(more: Partial<EngineOptions>): EngineOptions {
-  const nothing = (): undefined => undefined;
-  return {
-    store,
-    bounds: DEFAULT_BOUNDS,
-    maxClockSkew: 1 * SECOND,
-    failover: 'asynchronous',
-    witness: { read: () => null, note: nothing, flush: async () => undefined, close: async () => undefined },
-    monotonicNow: monotonicMicros,
-    alive: () => true,
-    proveCommits: async () => undefined,
-    observer: {
-      batchAppended: nothing,
-      appendLost: nothing,
-      gateRead: nothing,
-      problem: nothing,
-      notice: nothing,
-    },
-    maxBatch: 1_024,
-    maxQueue: 1_024,
-    pollInterval: SECOND,
-    ...more,
-  };
-}
+const optionsWith = (more: Partial<EngineOptions>): EngineOptions => engineOptions({ store, ...more });
 
 /** In a namespace of its own, unless one is given. */
-async function startEngine(
+const startEngine = (
   more: Partial<EngineOptions> = {},
   namespace = `engine-${++namespaces}`,
-): Promise<NamespaceEngine> {
-  const options = optionsWith(more);
-  await createNamespace(namespace, 'system', options);
-  const engine = new NamespaceEngine(namespace, options);
-  await engine.start();
-  return engine;
-}
-
-/** A command that any namespace takes. */
-const note = (reason: string) => (decision: Decision) => decision.emit({ kind: 'texts_erased', runId: '', reason });
+): Promise<NamespaceEngine> => startedEngine(optionsWith(more), namespace);
 
 describe('an append that loses', () => {
   test('twice is made a third time while nobody else can', async () => {

@@ -503,6 +503,8 @@ export class Auditor {
   private readonly excused = new Set<string>();
   /** Ended leases that some view has not heard of, or of which some verifier within the skew still accepts a credential. */
   private readonly accepted = new Map<string, Lingering>();
+  /** Leases that a change of the map ended. */
+  private readonly endedByMap = new Set<string>();
   /** Lock delays whose end is not written. */
   private readonly delays = new Map<string, Lingering>();
   /** By pattern. */
@@ -891,8 +893,11 @@ export class Auditor {
     for (const other of this.accepted.keys()) this.excused.add(pairOf(other, lease.leaseId));
   }
 
-  /** P1: the end of what has expired is written before anything is granted over it. */
-  private overNobody(lease: Audited): void {
+  /**
+   * P1: the end of what has expired is written before anything is granted over it. What comes back to a lease from its parts
+   * (`isBack`) was held all along: a change of the map may since have tied it to another lease, and ended that one.
+   */
+  private overNobody(lease: Audited, isBack = false): void {
     for (const other of this.active) {
       // What had expired before the map was changed was not expanded anew.
       if ((other.grantedAt ?? 0) <= this.mapPutAt) continue;
@@ -900,7 +905,9 @@ export class Auditor {
       if (this.oracle.incompatible(lease.entries, other.entries) === '') continue;
       throw new Violation(`P1: ${lease.leaseId} was granted over ${other.leaseId}, whose end is not written`);
     }
-    for (const other of lease.takeOver?.acceptsOverlap === true ? [] : this.delays.values()) {
+    if (lease.takeOver?.acceptsOverlap === true) return;
+    for (const other of this.delays.values()) {
+      if (isBack && this.endedByMap.has(other.leaseId)) continue;
       if (other.until <= this.mapPutAt || other.runId === lease.runId) continue;
       const why = this.oracle.incompatible(lease.entries, other.entries);
       promise(why === '', `P3: ${lease.leaseId} was granted over the lock delay of ${other.leaseId}: ${why}`);
@@ -1065,7 +1072,7 @@ export class Auditor {
     promise(this.oracle.missing(entries).length === 0, `C3: ${leaseId} lacks ${this.oracle.missing(entries)[0]}`);
     const added = { ...after, entries: fresh };
     if (cause === 'amended') this.inTurn({ ...added, order: Number.POSITIVE_INFINITY }, time);
-    this.overNobody({ ...added, grantedAt: time });
+    this.overNobody({ ...added, grantedAt: time }, !isAsked);
     // What comes back was its own, and nobody else's meanwhile.
     if (isAsked) this.overNoDoubt(added);
     if (isAsked) this.underNoFreeze(added);
@@ -1144,6 +1151,7 @@ export class Auditor {
       promise(before.attachedUntil <= databaseNow, `P9: ${leaseId} was withdrawn before its time`);
     }
     if (endReason === 'taken_over') this.takenOver.set(leaseId, before);
+    if (endReason === 'map_changed') this.endedByMap.add(leaseId);
     for (const part of this.leases.values())
       promise(
         part.delegatedFrom !== leaseId || part.state === 'ended',

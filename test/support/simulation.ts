@@ -44,7 +44,9 @@ import type { KindRehearsal } from '../../src/domain/rehearsal.js';
 import type { Run } from '../../src/domain/run.js';
 import { bindingId, emptyState, type State } from '../../src/domain/state.js';
 import { MILLISECOND, type Micros, SECOND } from '../../src/domain/time.js';
+import type { Ahead } from '../../src/engine/ahead.js';
 import { type Command, newCommand, type Plan, planBatch } from '../../src/engine/batch.js';
+import { CommandQueue } from '../../src/engine/command-queue.js';
 import { decodeEvent } from '../../src/engine/event-codec.js';
 import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import type { EngineOptions } from '../../src/engine/options.js';
@@ -325,6 +327,8 @@ class SimDatabase {
 
 interface BatchUnderway {
   readonly commands: readonly Command[];
+  /** The commands as they were decided ahead. */
+  ahead: Ahead | null;
   readonly attempted: Map<string, Plan>;
   losses: number;
   /** What happens to it next; while a statement is on its way, that statement does. */
@@ -348,11 +352,12 @@ interface Check {
 }
 
 const LOSSES_BEFORE_EXCLUSIVE = 2;
+const MAX_BATCH = 1_024;
 
 /** One coordinator process: the engine's append loop and read index, a step at a time. */
 class SimReplica {
   log: ReplicaLog;
-  readonly queue: Command[] = [];
+  readonly queue: CommandQueue;
   underway: BatchUnderway | null = null;
   readonly attachments = new Map<string, number>();
   readonly checks: Check[] = [];
@@ -363,11 +368,16 @@ class SimReplica {
     private readonly world: Simulation,
   ) {
     this.log = this.load(null);
+    this.queue = new CommandQueue(MAX_BATCH, this.bounds);
+  }
+
+  private get bounds(): Bounds {
+    return this.world.options.sabotage === 'no_lock_delay' ? CARELESS : BOUNDS;
   }
 
   /** Killed and started again: what it was doing is lost, what it had sent is on its way. */
   restart(): void {
-    for (const command of [...this.queue.splice(0), ...(this.underway?.commands ?? [])]) command.reject(new Crashed());
+    for (const command of [...(this.underway?.commands ?? []), ...this.queue.clear()]) command.reject(new Crashed());
     for (const statement of this.world.network) if (statement.sender === this) statement.abandoned = true;
     this.underway = null;
     this.checks.length = 0;
@@ -441,19 +451,20 @@ class SimReplica {
   }
 
   private work(): void {
-    if (this.underway !== null || this.queue.length === 0) return;
-    const alone = this.queue.findIndex((command) => command.alone);
-    const count = alone === 0 ? 1 : alone < 0 ? this.queue.length : alone;
-    const commands = this.queue.splice(0, count);
-    this.underway = { commands, attempted: new Map(), losses: 0, next: 'attempt', unwritten: null };
+    if (this.underway !== null) {
+      this.queue.decideAhead();
+      return;
+    }
+    const { commands, ahead } = this.queue.next(this.log);
+    if (commands.length === 0) return;
+    this.underway = { commands, ahead, attempted: new Map(), losses: 0, next: 'attempt', unwritten: null };
   }
 
   private plan(commands: readonly Command[]): Plan {
     for (;;) {
       const { state, head } = this.log;
       const clock = this.log.estimatedNow();
-      const bounds = this.world.options.sabotage === 'no_lock_delay' ? CARELESS : BOUNDS;
-      const plan = planBatch({ base: state, head, clock, bounds, identity: null }, commands);
+      const plan = planBatch({ base: state, head, clock, bounds: this.bounds, identity: null }, commands);
       if (plan.missing.length === 0) return plan;
       for (const { command, wanted } of plan.missing) {
         command.loaded = this.world.lookUp(command.loaded, { wanted });
@@ -467,13 +478,25 @@ class SimReplica {
       this.exclusively(underway);
       return;
     }
-    const plan = this.plan(underway.commands);
+    const plan = this.decidedAhead(underway) ?? this.plan(underway.commands);
     if (plan.batch === null) {
       underway.unwritten = { plan, revision: this.log.head.revision };
       underway.next = 'confirm';
       return;
     }
+    this.queue.sent(plan, this.log);
     this.send(underway, plan, plan.batch);
+  }
+
+  private decidedAhead(underway: BatchUnderway): Plan | null {
+    const { ahead } = underway;
+    underway.ahead = null;
+    if (!ahead?.holdsOn(this.log)) return null;
+    const plan = ahead.plan();
+    if (plan.missing.length > 0) return null;
+    this.world.count('decided ahead');
+    if (plan.batch === null) this.world.count('decided ahead, without an event');
+    return plan;
   }
 
   private send(underway: BatchUnderway, plan: Plan, batch: AppendBatch): Statement {
@@ -1038,7 +1061,7 @@ class Simulation {
     return `${prefix}-${this.made}`;
   }
 
-  private count(what: string): void {
+  count(what: string): void {
     this.happened.set(what, (this.happened.get(what) ?? 0) + 1);
   }
 

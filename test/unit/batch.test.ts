@@ -14,7 +14,7 @@ import { type Command, type Plan, planBatch, toRecords } from '../../src/engine/
 import { DatabaseClock } from '../../src/engine/database-clock.js';
 import { GENESIS, LogForked, ReplicaState } from '../../src/engine/replica-state.js';
 import type { EventRecord, Snapshot } from '../../src/storage/store.js';
-import { digestOf, EVERYTHING, IDENTITY, leased, Namespace, optimistic, START } from '../support/domain.js';
+import { digestOf, EVERYTHING, IDENTITY, leased, Namespace, optimistic, START, stable } from '../support/domain.js';
 import { sampleRun } from '../support/sample-records.js';
 
 // -------------------------------------------------------------------------------------------------------- overlays
@@ -61,6 +61,42 @@ describe('an overlay of records (P7)', () => {
         }
         const changes = [...model].filter(([id, record]) => committed.get(id) !== record).map(([, record]) => record);
         for (const record of changes) expect(layer.changed()).toContain(record);
+      }),
+    );
+  });
+
+  it('over another one reads as over what that becomes, and goes on over it once it has become that', () => {
+    const change = fc.oneof(fc.record({ key, value: fc.nat(99) }), fc.record({ key, value: fc.constant(null) }));
+    const changes = fc.array(change, { maxLength: 10 });
+    fc.assert(
+      fc.property(changes, changes, changes, changes, (...[start, lower, upper, later]) => {
+        const base = new BaseTable<{ value: number }>();
+        const model = new Map<string, { value: number }>();
+        const make = (table: BaseTable<{ value: number }> | OverlayTable<{ value: number }>, steps: typeof start) => {
+          for (const step of steps) {
+            if (step.value === null) {
+              table.delete(step.key);
+              model.delete(step.key);
+            } else {
+              const record = { value: step.value };
+              table.set(step.key, record);
+              model.set(step.key, record);
+            }
+            expect(table.size).toBe(model.size);
+            expect(new Set(table.values())).toEqual(new Set(model.values()));
+            for (const id of ['a', 'b', 'c', 'd']) expect(table.get(id)).toBe(model.get(id));
+          }
+        };
+        const below = new OverlayTable(base);
+        const above = new OverlayTable(below);
+        make(base, start);
+        make(below, lower);
+        make(above, upper);
+        below.commit();
+        above.rebase(base);
+        make(above, later);
+        above.commit();
+        expect(new Set(base.values())).toEqual(new Set(model.values()));
       }),
     );
   });
@@ -142,6 +178,33 @@ describe('an overlay of the state', () => {
     expect(ns.state.revision).toBe(ns.events.length + scratch.events.length);
     expect([ns.state.activeLeases, ns.state.waitingLeases]).toEqual([2, 0]);
     expect(digestOf(ns.state)).not.toBe(before);
+  });
+
+  it('over another one comes to the same as both in one', () => {
+    const first = (ns: Namespace): void => {
+      ns.hold('a', leased('doc/x'));
+      ns.queue('b', leased('doc/x'));
+      ns.hold('b', stable('doc/read'));
+    };
+    const second = (ns: Namespace): void => {
+      ns.hold('a', leased('doc/z'));
+      ns.queue('b', leased('doc/z'));
+      ns.stop('a');
+    };
+    const inOne = new Namespace().runs('a', 'b');
+    first(inOne);
+    second(inOne);
+
+    const ns = new Namespace().runs('a', 'b');
+    const base = ns.state;
+    const below = overlay(base);
+    first(Object.assign(ns, { state: below }));
+    const above = overlay(below);
+    second(Object.assign(ns, { state: above }));
+    below.commit();
+    above.rebase(base);
+    above.commit();
+    expect(digestOf(base)).toBe(digestOf(inOne.state));
   });
 });
 

@@ -54,7 +54,7 @@ describe('many clients, replicas, pauses, lost replies, restarts and clock steps
           'amendment max_hold',
           'amendment ended',
         ],
-        ...['restart', 'pause', 'lost reply', 'look-up'],
+        ...['restart', 'pause', 'lost reply', 'look-up', 'decided ahead', 'decided ahead, without an event'],
         ...['refused lock_delay', 'lock_delay_ended'],
         ...['tracked check ok', 'tracked check expired', 'refused in_doubt', 'settled'],
         ...['report closed succeeded', 'report closed failed'],
@@ -93,6 +93,7 @@ describe('a sabotaged world is noticed', () => {
 const UNIVERSE = universeOf([
   'doc/x',
   'doc/y',
+  'loc/x',
   'service-token/t',
   'integration-config/t',
   'deployment/e',
@@ -174,6 +175,26 @@ describe('the auditor', () => {
     const rows = toRecords('test', 'batch', GENESIS, ns.events);
     auditor.appended(rows.slice(0, -1), ns.now);
     auditor.appended(rows.slice(-1), ns.now);
+  });
+
+  it('finds nothing in what comes back beside the lock delay of a lease that a change of the map ended', () => {
+    const ns = two();
+    const principal = 'principal-of-a';
+    ns.run('whole', { principal });
+    ns.run('part', { principal, parentRunId: 'whole' });
+    const whole = ns.hold('whole', leased('doc/x'));
+    ns.hold('b', leased('loc/x'));
+    ns.granted(ns.acquire('part', [leased('doc/x')], { of: whole }));
+    const before = ns.events.length;
+    ns.putMap({ ...DOCUMENT, conflicts: [{ between: ['doc/{id}', 'loc/{id}'] }] }, 'revoke_newer');
+    const changed = ns.events.length;
+    ns.stop('part');
+    expect(ns.state.delayedLeases).toBe(1);
+    expect(ns.state.leases.get(whole.leaseId)?.entries[0]?.token).toBeGreaterThan(whole.entries[0]?.token ?? 0);
+    const auditor = new Auditor(UNIVERSE, LOG, MAX_SKEW);
+    const rows = toRecords('test', 'batch', GENESIS, ns.events);
+    for (const append of [rows.slice(0, before), rows.slice(before, changed), rows.slice(changed)])
+      auditor.appended(append, ns.now);
   });
 
   const plants: Record<string, [RegExp, () => void]> = {

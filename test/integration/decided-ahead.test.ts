@@ -1,0 +1,178 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Decision } from '../../src/domain/decide/decision.js';
+import type { NamespaceEngine } from '../../src/engine/namespace-engine.js';
+import { migrate } from '../../src/storage/postgres/migrate.js';
+import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { type AppendBatch, type AppendResult, type Store, StoreError } from '../../src/storage/store.js';
+import { digestOf } from '../support/domain.js';
+import { engineOptions, note, startedEngine } from '../support/engine.js';
+import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
+import { latch } from '../support/target-servers.js';
+
+// What comes while a batch is on its way is decided on top of it: nobody may be told of it, and nothing of it may be
+// written, unless that batch is in the log as it was sent (P7, P8).
+
+let database: TestDatabase;
+let store: Store;
+let namespaces = 0;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrate(database.url, { log: () => undefined });
+  store = createPostgresStore({ url: database.url, maxConnections: 5, prepared: PREPARED });
+});
+
+afterAll(async () => {
+  await store?.close();
+  await database?.drop();
+});
+
+interface World {
+  readonly engine: NamespaceEngine;
+  /** Another replica of the same namespace. */
+  readonly other: NamespaceEngine;
+  /** Lets the append go that `first` is in. */
+  letGo(): void;
+  /** The answer to the command that is on its way. */
+  readonly first: Promise<{ readonly revision: number }>;
+}
+
+/** An engine whose append is on its way until it is let go; `append`: what then becomes of it. */
+async function onItsWay(append: (batch: AppendBatch) => Promise<AppendResult>): Promise<World> {
+  const sent = latch();
+  const gone = latch();
+  let isFirst = true;
+  const slow: Store = {
+    ...store,
+    async append(batch) {
+      if (!isFirst) return store.append(batch);
+      isFirst = false;
+      sent.open();
+      await gone.promise;
+      return append(batch);
+    },
+  };
+  const namespace = `ahead-${++namespaces}`;
+  const other = await startedEngine(engineOptions({ store }), namespace);
+  const engine = await startedEngine(engineOptions({ store: slow, maxQueue: 3 }), namespace);
+  const first = engine.submit('test', note('first'));
+  first.catch(() => undefined);
+  await sent.promise;
+  return { engine, other, first, letGo: gone.open };
+}
+
+/** A command that tells which revisions it was decided on. */
+function watched<R>(decide: (decision: Decision) => R) {
+  const decidedOn: number[] = [];
+  const once = latch();
+  return {
+    decidedOn,
+    once: once.promise,
+    decide(decision: Decision): R {
+      decidedOn.push(decision.state.revision);
+      once.open();
+      return decide(decision);
+    },
+  };
+}
+
+const revisionOf = (decision: Decision): number => decision.state.revision;
+
+describe('what comes while a batch is on its way', () => {
+  test('is decided on top of it, told to nobody, and written once that batch is acknowledged', async () => {
+    const { engine, other, first, letGo } = await onItsWay(store.append);
+    const before = engine.state.revision;
+    const second = watched(note('second'));
+    const answer = engine.submit('test', second.decide);
+    await second.once;
+    expect(engine.state.revision).toBe(before);
+    expect((await engine.read((view) => view.state.revision)).value).toBe(before);
+    letGo();
+    expect([(await first).revision, (await answer).revision]).toEqual([before + 1, before + 2]);
+    expect(second.decidedOn).toEqual([before + 1]);
+    expect((await other.read((view) => view.state.revision)).value).toBe(before + 2);
+    expect(digestOf(engine.state)).toBe(digestOf(other.state));
+  });
+
+  test('is decided on top of it also when the log brought it before its answer', async () => {
+    const { engine, first, letGo } = await onItsWay(async (batch) => {
+      const result = await store.append(batch);
+      await engine.read(revisionOf as never);
+      return result;
+    });
+    const before = engine.state.revision;
+    const second = watched(revisionOf);
+    const answer = engine.submit('test', second.decide);
+    await second.once;
+    letGo();
+    await first;
+    expect((await answer).value).toBe(before + 1);
+    expect(second.decidedOn).toEqual([before + 1]);
+  });
+
+  test('is decided again when another replica was faster', async () => {
+    const { engine, other, first, letGo } = await onItsWay(store.append);
+    const before = engine.state.revision;
+    const [second, third] = [watched(revisionOf), watched(note('third'))];
+    const answers = [engine.submit('test', second.decide), engine.submit('test', third.decide)] as const;
+    await third.once;
+    await other.submit('test', note('was faster'));
+    letGo();
+    expect((await first).revision).toBe(before + 2);
+    expect((await answers[0]).value).toBe(before + 2);
+    expect((await answers[1]).revision).toBe(before + 3);
+    expect([second.decidedOn, third.decidedOn]).toEqual([
+      [before + 1, before + 2],
+      [before + 1, before + 2],
+    ]);
+  });
+
+  test('is decided again when that batch is refused for good', async () => {
+    const { engine, first, letGo } = await onItsWay(async () => {
+      throw new StoreError('bad_data', 'refused by the test');
+    });
+    const before = engine.state.revision;
+    const [second, third] = [watched(revisionOf), watched(note('third'))];
+    const answers = [engine.submit('test', second.decide), engine.submit('test', third.decide)] as const;
+    await third.once;
+    letGo();
+    await expect(first).rejects.toMatchObject({ reason: 'BAD_DATA' });
+    expect((await answers[0]).value).toBe(before);
+    expect((await answers[1]).revision).toBe(before + 1);
+  });
+
+  test('and has no form in the log fails alone', async () => {
+    const { engine, first, letGo } = await onItsWay(store.append);
+    const bad = (decision: Decision) =>
+      decision.emit({ kind: 'texts_erased', runId: '', reason: '' }, { requestIds: ['half a pair: \ud800'] });
+    const third = watched(note('third'));
+    const answers = [engine.submit('test', bad), engine.submit('test', third.decide)];
+    const settled = Promise.allSettled(answers);
+    letGo();
+    await first;
+    expect((await settled).map(({ status }) => status)).toEqual(['rejected', 'fulfilled']);
+    await expect(answers[0]).rejects.toMatchObject({ reason: 'INTERNAL' });
+  });
+
+  test('counts as waiting: past the bound it is refused', async () => {
+    const { engine, first, letGo } = await onItsWay(store.append);
+    const second = watched(note('second'));
+    const waiting = ['third', 'fourth'].map(note);
+    const answers = [second.decide, ...waiting].map((decide) => engine.submit('test', decide));
+    await second.once;
+    await expect(engine.submit('test', note('fifth'))).rejects.toMatchObject({ reason: 'QUEUE_FULL' });
+    letGo();
+    await Promise.all([first, ...answers]);
+  });
+
+  test('is told at once that its replica shuts down', async () => {
+    const { engine, first, letGo } = await onItsWay(store.append);
+    const second = watched(note('second'));
+    const answer = engine.submit('test', second.decide);
+    await second.once;
+    engine.stop();
+    await expect(answer).rejects.toMatchObject({ reason: 'SHUTTING_DOWN' });
+    letGo();
+    await first;
+  });
+});
