@@ -43,7 +43,8 @@ const SHUTTING_DOWN = new Fault('unavailable', 'SHUTTING_DOWN', 'This replica is
  * Commands that arrive while a batch is on its way form the next one. A batch is decided in memory on an
  * overlay of the acknowledged state and written by one statement, which proves that the head, the
  * database and the time are as assumed. If they are not, nothing is written and everything is decided
- * again. Reads and checks see only what is acknowledged, at a head that the database has just confirmed.
+ * again. Reads and checks see only what is acknowledged, at a head that the database has just confirmed. What comes
+ * while a batch is on its way is decided ahead (see ahead.ts).
  */
 export class NamespaceEngine {
   private log: ReplicaLog | null = null;
