@@ -1,7 +1,14 @@
 import type { Bounds } from '../domain/decide/decision.js';
+import { MILLISECOND, type Micros } from '../domain/time.js';
 import type { Head } from '../storage/store.js';
 import { type Command, type Plan, Planning } from './batch.js';
 import type { ReplicaLog } from './replica-log.js';
+
+/**
+ * What was decided longer ago is decided again: a ttl counts from the decision, so that behind a batch that is held up, or
+ * whose answer is looked for, the shortest leases would be over when they are granted.
+ */
+const FRESH_FOR: Micros = 250 * MILLISECOND;
 
 /**
  * Commands that come while a batch is on its way to the database, decided on top of it as if it had been acknowledged. So
@@ -14,6 +21,8 @@ export class Ahead {
   private readonly before: Head;
   private readonly after: Head;
   private isSpoilt = false;
+  /** The time of the first decision. */
+  private decidedAt: Micros = Number.POSITIVE_INFINITY;
 
   /** `plan` is about to be sent, and writes something. */
   constructor(
@@ -34,8 +43,10 @@ export class Ahead {
   /** Takes one more, unless what was decided will be dropped anyway; false: it is not taken. */
   add(command: Command): boolean {
     if (!this.holdsOn(this.log) && !this.isUndecided()) return false;
+    const clock = this.log.estimatedNow();
+    this.decidedAt = Math.min(this.decidedAt, clock);
     try {
-      this.planning.add(command, this.log.estimatedNow());
+      this.planning.add(command, clock);
     } catch {
       // Decided again, and told there: the batch is halved until what has no form stands alone.
       this.isSpoilt = true;
@@ -45,7 +56,7 @@ export class Ahead {
 
   /** Whether the batch below is in the log, and nothing after it: then this goes on over the state that it became. */
   holdsOn(log: ReplicaLog | null): boolean {
-    if (this.isSpoilt || log !== this.log || !isSame(log.head, this.after)) return false;
+    if (log !== this.log || !this.isSound() || !isSame(log.head, this.after)) return false;
     // The overlay below counts as changes what is in the state now.
     this.planning.rebase(log.state);
     return true;
@@ -53,7 +64,11 @@ export class Ahead {
 
   /** Whether the batch below can still come into the log as it was sent. */
   private isUndecided(): boolean {
-    return !this.isSpoilt && isSame(this.log.head, this.before);
+    return this.isSound() && isSame(this.log.head, this.before);
+  }
+
+  private isSound(): boolean {
+    return !this.isSpoilt && this.log.estimatedNow() - this.decidedAt <= FRESH_FOR;
   }
 
   /** What was decided, where it holds. */

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Decision } from '../../src/domain/decide/decision.js';
+import { SECOND } from '../../src/domain/time.js';
 import type { NamespaceEngine } from '../../src/engine/namespace-engine.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
@@ -139,6 +140,28 @@ describe('what comes while a batch is on its way', () => {
     await expect(first).rejects.toMatchObject({ reason: 'BAD_DATA' });
     expect((await answers[0]).value).toBe(before);
     expect((await answers[1]).revision).toBe(before + 1);
+  });
+
+  test('is decided again when that batch took so long that what was decided is of another time', async () => {
+    const { engine, first, letGo } = await onItsWay(async (batch) => {
+      const result = await store.append(batch);
+      if (result.outcome !== 'appended') return result;
+      return { ...result, gate: { ...result.gate, now: result.gate.now + SECOND } };
+    });
+    const before = engine.state.revision;
+    const times: number[] = [];
+    const second = watched((decision) => {
+      times.push(decision.now);
+      note('second')(decision);
+    });
+    const answer = engine.submit('test', second.decide);
+    await second.once;
+    letGo();
+    await first;
+    // A ttl counts from the decision: the shortest lease would be over when it is told (P5).
+    expect((await answer).revision).toBe(before + 2);
+    expect(second.decidedOn).toEqual([before + 1, before + 1]);
+    expect((times[1] as number) - (times[0] as number)).toBeGreaterThanOrEqual(SECOND);
   });
 
   test('and has no form in the log fails alone', async () => {
