@@ -1,7 +1,6 @@
-import type { DomainEvent, EventBody } from '../domain/event.js';
-import { type LeaseEntry, staysLocked } from '../domain/lease.js';
-import { covers } from '../domain/resource.js';
+import type { DomainEvent } from '../domain/event.js';
 import { type Micros, SECOND } from '../domain/time.js';
+import { addTo, LeaseHistory } from './lease-history.js';
 
 /**
  * Compares the coordinator's log with a target's own record of writes (A2, W6). Allowed checks of actions that are not
@@ -71,23 +70,6 @@ export interface Reconciled {
   readonly findings: readonly Finding[];
 }
 
-/** A lease from one time to another, with what it covered. */
-interface Span {
-  readonly from: Micros;
-  until: Micros;
-  readonly entries: readonly LeaseEntry[];
-}
-
-interface Held {
-  readonly leaseId: string;
-  readonly runId: string;
-  readonly spans: Span[];
-  /** The last of them but for what is left over of view and local kinds. */
-  current: Span;
-  readonly revision: number;
-  endReason: string;
-}
-
 /** What the log says of one request's write of one resource. */
 interface Logged {
   readonly runId: string;
@@ -102,21 +84,6 @@ interface Report extends Logged {
 
 const keyOf = (requestId: string, resource: string, action: string): string =>
   JSON.stringify([requestId, resource, action]);
-
-const entryKey = (runId: string, resource: string): string => JSON.stringify([runId, resource]);
-
-function addTo<T>(lists: Map<string, T[]>, key: string, item: T): void {
-  const known = lists.get(key);
-  if (known === undefined) lists.set(key, [item]);
-  else known.push(item);
-}
-
-/** A resource and all above it, up to its first segment. */
-function* withAncestors(resource: string): Iterable<string> {
-  yield resource;
-  for (let end = resource.lastIndexOf('/'); end > 0; end = resource.lastIndexOf('/', end - 1))
-    yield resource.slice(0, end);
-}
 
 /** Denials are counted together, and only the first are named. */
 const UNNAMED = '';
@@ -139,10 +106,7 @@ interface ObservedDenial extends Logged {
 
 /** The log, as far as it concerns the records. Events are noted in order; then the records are judged. */
 export class Reconciliation {
-  private readonly named = new Set<string>();
-  private readonly leases = new Map<string, Held>();
-  /** By run and resource of an entry, in the order of their grants: a record is judged by few, however long the log is. */
-  private readonly byEntry = new Map<string, Held[]>();
+  private readonly leases: LeaseHistory;
   private readonly admissions = new Map<string, Logged>();
   private readonly reports = new Map<string, Report[]>();
   private readonly overrides = new Map<string, Override[]>();
@@ -158,46 +122,19 @@ export class Reconciliation {
     /** By how much the clocks of target and coordinator may differ, with the time from a check to its record. */
     private readonly tolerance: Micros,
   ) {
-    for (const { resource } of records) for (const path of withAncestors(resource)) this.named.add(path);
+    this.leases = new LeaseHistory(records.map(({ resource }) => resource));
   }
 
   note(event: DomainEvent, revision: number): void {
-    const { body, time } = event;
+    const { time } = event;
     if (this.firstRevision === 0) [this.firstRevision, this.begins] = [revision, time];
     this.ends = time;
-    switch (body.kind) {
-      case 'lease_granted':
-        this.begin(body.lease.leaseId, body.lease.runId, body.lease.entries, time, body.lease.expiresAt, revision);
-        return;
-      case 'leases_renewed':
-        for (const { leaseId, expiresAt } of body.renewals) this.extend(leaseId, expiresAt);
-        return;
-      case 'lease_amended':
-        this.leave(body.leaseId, body.left?.entries ?? [], time, body.left?.until ?? time);
-        this.change(body.leaseId, body.entries, time);
-        return;
-      case 'lease_reexpanded':
-        this.change(body.leaseId, body.entries, time);
-        return;
-      case 'lease_ended':
-        this.leave(
-          body.leaseId,
-          this.leases.get(body.leaseId)?.current.entries ?? [],
-          time,
-          body.lockDelayUntil ?? time,
-        );
-        this.end(body.leaseId, time, body.endReason);
-        return;
-      case 'database_identified':
-        if (body.lostHistory) for (const leaseId of this.leases.keys()) this.end(leaseId, time, 'database_changed');
-        return;
-      default:
-        this.noteWrites(event, body, revision);
-    }
+    this.leases.note(event, revision);
+    this.noteWrites(event, revision);
   }
 
   /** Of others' words nothing counts: one target could speak for what was written at another without authority. */
-  private noteWrites({ time: at, runId, actor }: DomainEvent, body: EventBody, revision: number): void {
+  private noteWrites({ time: at, runId, actor, body }: DomainEvent, revision: number): void {
     const logged = { at, runId, revision };
     if (body.kind === 'writes_admitted' && body.target === this.target)
       for (const { resource, action } of body.writes)
@@ -220,65 +157,6 @@ export class Reconciliation {
             addTo(this.observed, keyOf(id, resource, action), { ...logged, reason });
   }
 
-  private begin(
-    leaseId: string,
-    runId: string,
-    entries: readonly LeaseEntry[],
-    from: Micros,
-    expiresAt: Micros | null,
-    revision: number,
-  ): void {
-    const current = { from, until: expiresAt ?? from, entries: this.relevant(entries) };
-    const held: Held = { leaseId, runId, revision, endReason: 'expired', spans: [], current };
-    this.leases.set(leaseId, held);
-    this.addSpan(held, current);
-  }
-
-  private addSpan(held: Held, span: Span): void {
-    held.spans.push(span);
-    for (const resource of new Set(span.entries.map((entry) => entry.resource))) {
-      const key = entryKey(held.runId, resource);
-      if (this.byEntry.get(key)?.at(-1) !== held) addTo(this.byEntry, key, held);
-    }
-  }
-
-  private extend(leaseId: string, until: Micros): void {
-    const held = this.leases.get(leaseId);
-    if (held !== undefined) held.current.until = until;
-  }
-
-  /** What it loses of view and local kinds their targets may let it write until then: they do not ask (P3). */
-  private leave(leaseId: string, entries: readonly LeaseEntry[], from: Micros, until: Micros): void {
-    const held = this.leases.get(leaseId);
-    const left = this.relevant(entries.filter(staysLocked));
-    if (held !== undefined && until > from && left.length > 0) this.addSpan(held, { from, until, entries: left });
-  }
-
-  private change(leaseId: string, entries: readonly LeaseEntry[], at: Micros): void {
-    const held = this.leases.get(leaseId);
-    if (held === undefined) return;
-    const { until } = held.current;
-    held.current.until = Math.min(until, at);
-    held.current = { from: at, until, entries: this.relevant(entries) };
-    this.addSpan(held, held.current);
-  }
-
-  private end(leaseId: string, at: Micros, reason: string): void {
-    const held = this.leases.get(leaseId);
-    if (held === undefined) return;
-    held.current.until = Math.min(held.current.until, at);
-    held.endReason = reason;
-    // Its life is known; nothing refers to it by its id any more.
-    this.leases.delete(leaseId);
-  }
-
-  private relevant(entries: readonly LeaseEntry[]): readonly LeaseEntry[] {
-    return entries.filter(
-      ({ access, observedRefusal, suspended, resource }) =>
-        access === 'write' && observedRefusal === null && !suspended && this.named.has(resource),
-    );
-  }
-
   judge(): Reconciled {
     const written = this.records.filter(({ result }) => result === 'written');
     const findings: Finding[] = [];
@@ -295,9 +173,7 @@ export class Reconciliation {
   /** Null: the log says why it was let in. */
   private authorityOf(record: TargetRecord): Finding | 'unknown' | null {
     const { runId, resource, action, at } = record;
-    const covering = this.heldOn(runId, resource).flatMap((held) =>
-      held.spans.filter((span) => allows(span, resource, action)).map((span) => ({ held, span })),
-    );
+    const covering = this.leases.covering(runId, resource, action);
     const { tolerance } = this;
     if (covering.some(({ span }) => span.from - tolerance <= at && at <= span.until + tolerance)) return null;
     const override = this.overrideOf(record);
@@ -348,14 +224,6 @@ export class Reconciliation {
       this.observed.get(keyOf(requestId, resource, action))?.at(-1) ??
       counted.find((denial) => denial.at - GATHERED_FOR - this.tolerance <= at && at <= denial.at + this.tolerance)
     );
-  }
-
-  /** Leases of a run with an entry on a resource, or above it, in the order of their grants. */
-  private heldOn(runId: string, resource: string): Held[] {
-    const found = new Set<Held>();
-    for (const path of withAncestors(resource))
-      for (const held of this.byEntry.get(entryKey(runId, path)) ?? []) found.add(held);
-    return [...found].sort((a, b) => a.revision - b.revision);
   }
 
   private compareReports(): Finding[] {
@@ -421,10 +289,6 @@ export class Reconciliation {
     for (const record of this.records) addTo(byKey, keyOf(record.requestId, record.resource, record.action), record);
     return byKey;
   }
-}
-
-function allows(span: Span, resource: string, action: string): boolean {
-  return span.entries.some((entry) => covers(entry, resource) && entry.actions.includes(action));
 }
 
 function of(kind: FindingKind, record: TargetRecord, logged: Logged | null, meaning: string): Finding {

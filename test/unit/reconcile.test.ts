@@ -140,15 +140,25 @@ describe('a record of a write', () => {
       const { entries } = (held.body as Extract<EventBody, { kind: 'lease_granted' }>).lease;
       const left = { leaseId: 'l.1', entries, ruleLocks: [], until: at(360) };
       const amended = { kind: 'lease_amended', leaseId: 'l', entries: [], left: validation === 'local' ? left : null };
+      const identified = { kind: 'database_identified', lostHistory: true, localKindsFrom: at(360) };
       for (const lost of [
         end(validation === 'local' ? at(360) : null),
         { at: 300, body: amended as unknown as EventBody },
+        { at: 300, body: identified as unknown as EventBody },
       ]) {
         const told = [nothing(0), held, lost, nothing(1_000)];
         for (const time of right) expect(reconciled(told, [record(time)]).kinds).toEqual([]);
         for (const time of wrong) expect(reconciled(told, [record(time)]).kinds).toEqual(['not_live']);
       }
     }
+  });
+
+  it('is right no longer than its lease where the database lost history', () => {
+    const identified = { kind: 'database_identified', lostHistory: true, localKindsFrom: at(360) };
+    const lost = { at: 300, body: identified as unknown as EventBody };
+    const told = [nothing(0), granted('l', 100, 320, { validation: 'local' }), lost, nothing(1_000)];
+    expect(reconciled(told, [record(310)]).kinds).toEqual([]);
+    expect(reconciled(told, [record(340)]).kinds).toEqual(['not_live']);
   });
 
   it('is not judged where the log says nothing: before its beginning, after its end, by what was cut', () => {
