@@ -132,6 +132,16 @@ describe.each(['hono', 'Express'] as const)('in %s', (kind) => {
     }
   });
 
+  it('the address may have a path that a proxy takes off, and a slash at its end; what is no address is refused at once', async () => {
+    const port = await STARTS[kind]({ origin: `${ORIGIN}/eu/` });
+    const asked = async (origin: string) =>
+      send(port, { authorization: `DPoP ${bound}`, dpop: await proofFor(origin) });
+    expect(await asked(`${ORIGIN}/eu`)).toEqual({ by: lease.runId });
+    expect(await asked(ORIGIN)).toMatchObject({ code: 'proof_invalid' });
+    for (const origin of ['releases.example', 'releases.example:8443', 'ftp://releases.example', `${ORIGIN}?a=b`, ''])
+      await expect(STARTS[kind]({ origin })).rejects.toThrow(/origin/);
+  });
+
   it('a credential that is bound to a key is none of a bearer, and one that is not bound none of a proof (RFC 9449, 7.2)', async () => {
     const port = await STARTS[kind]({ origin: ORIGIN });
     const asked = async (authorization: string, dpop?: string) =>

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Gate } from './gate.js';
 import type { GateCaller } from './gate-decision.js';
 import { remember } from './gate-let-in.js';
+import { withPlainOrigin } from './gate-origin.js';
 import type { HeaderSource } from './gate-presented.js';
 import { peerThumbprint } from './gate-tls.js';
 import { PROBLEM_CONTENT_TYPE } from './problem.js';
@@ -32,8 +33,9 @@ export function expressGate<Q extends ExpressRequest = ExpressRequest>(
   gate: Gate,
   options: ExpressGateOptions<Q> = {},
 ) {
+  const known = withPlainOrigin(options);
   return (request: Q, response: ServerResponse, next: (error?: unknown) => void): void => {
-    decide(gate, options, request, response).then((letIn) => letIn && next(), next);
+    decide(gate, known, request, response).then((letIn) => letIn && next(), next);
   };
 }
 

@@ -3,6 +3,7 @@ import type { Context, Env, MiddlewareHandler } from 'hono';
 import type { Gate } from './gate.js';
 import type { GateCaller } from './gate-decision.js';
 import { remember } from './gate-let-in.js';
+import { withPlainOrigin } from './gate-origin.js';
 import { peerThumbprint } from './gate-tls.js';
 import { PROBLEM_CONTENT_TYPE } from './problem.js';
 
@@ -26,8 +27,9 @@ export interface HonoGateOptions<E extends Env = Env> {
  * app.post('/releases/:env/promote', (c) => c.json({ run: writesOf(c).runId }));
  */
 export function honoGate<E extends Env = Env>(gate: Gate, options: HonoGateOptions<E> = {}): MiddlewareHandler<E> {
+  const { caller: callerOf, origin } = withPlainOrigin(options);
   return async (c, next) => {
-    const caller = await options.caller?.(c);
+    const caller = await callerOf?.(c);
     const incoming = incomingOf(c);
     const url = new URL(c.req.url);
     const decision = await gate.decide({
@@ -36,7 +38,7 @@ export function honoGate<E extends Env = Env>(gate: Gate, options: HonoGateOptio
       path: incoming?.url ?? url.pathname,
       host: c.req.header('host') ?? url.host,
       headers: c.req.raw.headers,
-      url: options.origin === undefined ? undefined : `${options.origin}${url.pathname}${url.search}`,
+      url: origin === undefined ? undefined : `${origin}${url.pathname}${url.search}`,
       caller: { certificateThumbprint: peerThumbprint(incoming?.socket), ...caller },
       signal: c.req.raw.signal,
     });
