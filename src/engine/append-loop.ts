@@ -115,8 +115,8 @@ export class BatchRun {
     this.readAt = Math.max(this.readAt, await this.confirm());
   }
 
-  private observe(now: Micros): void {
-    this.log.clock.observe(now);
+  private observe(now: Micros, sentAt?: Micros): void {
+    this.log.clock.observe(now, sentAt);
     this.readAt = Math.max(this.readAt, now);
   }
 
@@ -188,7 +188,7 @@ export class BatchRun {
   }
 
   private async conclude(plan: Plan, result: AppendResult, sentAt: Micros): Promise<Attempt> {
-    if (result.gate !== null) this.observe(result.gate.now);
+    if (result.gate !== null) this.observe(result.gate.now, sentAt);
     this.lastOutcome = result.outcome;
     if (result.outcome !== 'appended') this.options.observer.appendLost(result.outcome);
     switch (result.outcome) {

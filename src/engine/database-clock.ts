@@ -1,4 +1,7 @@
-import type { Micros } from '../domain/time.js';
+import { MILLISECOND, type Micros } from '../domain/time.js';
+
+/** An answer that was longer on its way than this tells less of the clock than was known before. */
+const HELD_UP: Micros = 100 * MILLISECOND;
 
 /**
  * A lower bound of the database clock: its last reading plus the monotonic time since that reading was
@@ -11,9 +14,15 @@ export class DatabaseClock {
 
   constructor(private readonly monotonicNow: () => Micros) {}
 
-  /** Takes a reading that a statement returned. */
-  observe(reading: Micros): void {
-    this.reading = reading;
+  /**
+   * Takes a reading that a statement returned. One that was held up after it had read, by its commit or by a pause of this
+   * process, does not take the clock back: else what is granted next would be as much shorter. How late the clock can be
+   * by now is told by when the statement was sent.
+   */
+  observe(reading: Micros, sentAt: Micros = this.monotonicNow()): void {
+    const took = Math.floor(this.monotonicNow() - sentAt);
+    const known = took > HELD_UP ? Math.min(this.lowerBound(), reading + took) : reading;
+    this.reading = Math.max(reading, known);
     this.receivedAt = this.monotonicNow();
   }
 

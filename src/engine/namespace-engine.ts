@@ -194,11 +194,11 @@ export class NamespaceEngine {
     return this.guarded(async () => {
       const before = this.log;
       const seen = before?.head ?? null;
-      const gate = await this.readIndex.next();
+      const { gate, sentAt } = await this.readIndex.next();
       const log = this.usable();
       this.confirmedHead = gate.head?.revision ?? 0;
       // Of a log that was loaded meanwhile nothing had been seen.
-      await log.accept(gate, log === before ? seen : null);
+      await log.accept(gate, sentAt, log === before ? seen : null);
       this.confirmedAt = this.options.monotonicNow();
       if (!this.options.alive()) {
         throw new Fault(

@@ -7,8 +7,14 @@ const MAX_IN_FLIGHT = 2;
 /** Readers that are answered in one turn of the event loop. */
 const ANSWERED_PER_TURN = 8;
 
+/** What a statement read, and when it was sent, by the monotonic clock. */
+export interface GateRead {
+  readonly gate: Gate;
+  readonly sentAt: Micros;
+}
+
 interface Reader {
-  readonly resolve: (gate: Gate) => void;
+  readonly resolve: (read: GateRead) => void;
   readonly reject: (error: unknown) => void;
 }
 
@@ -28,7 +34,7 @@ export class ReadIndex {
   ) {}
 
   /** A gate that was read by a statement sent after this call. */
-  next(): Promise<Gate> {
+  next(): Promise<GateRead> {
     return new Promise((resolve, reject) => {
       this.waiting.push({ resolve, reject });
       this.schedule();
@@ -54,7 +60,7 @@ export class ReadIndex {
     try {
       const gate = await this.readGate();
       this.onRead(readers.length, this.monotonicNow() - sentAt);
-      answerSome(readers, gate);
+      answerSome(readers, { gate, sentAt });
     } catch (error) {
       for (const reader of readers) reader.reject(error);
     } finally {
@@ -68,8 +74,8 @@ export class ReadIndex {
  * In portions: while one is decided, the callers of the one before take their answers and send their next calls. Answered
  * all at once, callers and coordinator would work in turns, each waiting for the other.
  */
-function answerSome(readers: readonly Reader[], gate: Gate, from = 0): void {
+function answerSome(readers: readonly Reader[], read: GateRead, from = 0): void {
   const end = Math.min(readers.length, from + ANSWERED_PER_TURN);
-  for (let index = from; index < end; index += 1) readers[index]?.resolve(gate);
-  if (end < readers.length) setImmediate(() => answerSome(readers, gate, end));
+  for (let index = from; index < end; index += 1) readers[index]?.resolve(read);
+  if (end < readers.length) setImmediate(() => answerSome(readers, read, end));
 }

@@ -89,11 +89,11 @@ export class ReplicaLog {
 
   /**
    * Takes over what a gate says, and follows the log as far as it goes. It must go on from `seen`, the head here when the
-   * gate was asked for: data can be loaded in the place of newer data without a restart or a new table.
+   * gate was asked for at `sentAt`: data can be loaded in the place of newer data without a restart or a new table.
    */
-  async accept(gate: Gate, seen: Head | null): Promise<void> {
+  async accept(gate: Gate, sentAt: Micros, seen: Head | null): Promise<void> {
     this.believe(gate);
-    this.clock.observe(gate.now);
+    this.clock.observe(gate.now, sentAt);
     if (gate.head === null) throw new LogForked('the namespace is gone from the database');
     if (seen !== null && !goesOnFrom(seen, gate.head))
       throw new LogForked(`the log does not go on from revision ${seen.revision} as this replica knows it`);

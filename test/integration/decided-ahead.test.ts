@@ -2,6 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Decision } from '../../src/domain/decide/decision.js';
 import { SECOND } from '../../src/domain/time.js';
 import type { NamespaceEngine } from '../../src/engine/namespace-engine.js';
+import type { EngineOptions } from '../../src/engine/options.js';
+import { monotonicMicros } from '../../src/platform/clock.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
 import { type AppendBatch, type AppendResult, type Store, StoreError } from '../../src/storage/store.js';
@@ -39,7 +41,10 @@ interface World {
 }
 
 /** An engine whose append is on its way until it is let go; `append`: what then becomes of it. */
-async function onItsWay(append: (batch: AppendBatch) => Promise<AppendResult>): Promise<World> {
+async function onItsWay(
+  append: (batch: AppendBatch) => Promise<AppendResult>,
+  more: Partial<EngineOptions> = {},
+): Promise<World> {
   const sent = latch();
   const gone = latch();
   let isFirst = true;
@@ -55,7 +60,7 @@ async function onItsWay(append: (batch: AppendBatch) => Promise<AppendResult>): 
   };
   const namespace = `ahead-${++namespaces}`;
   const other = await startedEngine(engineOptions({ store }), namespace);
-  const engine = await startedEngine(engineOptions({ store: slow, maxQueue: 3 }), namespace);
+  const engine = await startedEngine(engineOptions({ store: slow, maxQueue: 3, ...more }), namespace);
   const first = engine.submit('test', note('first'));
   first.catch(() => undefined);
   await sent.promise;
@@ -142,12 +147,17 @@ describe('what comes while a batch is on its way', () => {
     expect((await answers[1]).revision).toBe(before + 1);
   });
 
-  test('is decided again when that batch took so long that what was decided is of another time', async () => {
-    const { engine, first, letGo } = await onItsWay(async (batch) => {
-      const result = await store.append(batch);
-      if (result.outcome !== 'appended') return result;
-      return { ...result, gate: { ...result.gate, now: result.gate.now + SECOND } };
-    });
+  test.each(['written', 'answered'])('is decided again when it took a second until that batch was %s', async (held) => {
+    let later = 0;
+    const { engine, first, letGo } = await onItsWay(
+      async (batch) => {
+        const result = await store.append(batch);
+        if (result.outcome !== 'appended') return result;
+        later = held === 'answered' ? SECOND : 0;
+        return { ...result, gate: { ...result.gate, now: result.gate.now + (SECOND - later) } };
+      },
+      { monotonicNow: () => monotonicMicros() + later },
+    );
     const before = engine.state.revision;
     const times: number[] = [];
     const second = watched((decision) => {
@@ -161,7 +171,7 @@ describe('what comes while a batch is on its way', () => {
     // A ttl counts from the decision: the shortest lease would be over when it is told (P5).
     expect((await answer).revision).toBe(before + 2);
     expect(second.decidedOn).toEqual([before + 1, before + 1]);
-    expect((times[1] as number) - (times[0] as number)).toBeGreaterThanOrEqual(SECOND);
+    expect((times[1] as number) - (times[0] as number)).toBeGreaterThan(SECOND / 2);
   });
 
   test('and has no form in the log fails alone', async () => {

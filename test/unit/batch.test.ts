@@ -622,9 +622,11 @@ function keyEvent(index: number): DomainEvent {
 }
 
 describe('the estimate of the database clock (P11)', () => {
+  const span = fc.oneof(fc.nat(1_000), fc.nat(SECOND));
+
   it('is the last reading and the time since it was received: never later than the clock itself', () => {
     fc.assert(
-      fc.property(fc.array(fc.tuple(fc.nat(1_000), fc.nat(1_000)), { minLength: 1, maxLength: 20 }), (steps) => {
+      fc.property(fc.array(fc.tuple(span, span, span), { minLength: 1, maxLength: 20 }), (steps) => {
         let real = START;
         let monotonic = 0.25;
         const clock = new DatabaseClock(() => monotonic);
@@ -632,18 +634,35 @@ describe('the estimate of the database clock (P11)', () => {
           real += time;
           monotonic += time;
         };
-        for (const [onTheWay, between] of steps) {
+        for (const [there, back, between] of steps) {
+          const sentAt = monotonic;
+          pass(there);
           const reading = real;
-          pass(onTheWay);
-          clock.observe(reading);
+          pass(back);
+          clock.observe(reading, sentAt);
           expect(clock.lowerBound()).toBeLessThanOrEqual(real);
           pass(between);
           expect(clock.lowerBound()).toBeLessThanOrEqual(real);
-          expect(clock.lowerBound()).toBeGreaterThanOrEqual(real - onTheWay - 1);
+          expect(clock.lowerBound()).toBeGreaterThanOrEqual(real - back - 1);
           expect(Number.isInteger(clock.lowerBound())).toBe(true);
         }
       }),
     );
+  });
+
+  it('is not taken back by an answer that was held up after its reading, unless the clock itself was set back', () => {
+    let monotonic = 0;
+    const clock = new DatabaseClock(() => monotonic);
+    clock.observe(START, 0);
+    monotonic = 5 * SECOND;
+    clock.observe(START + 1_000, 1_000);
+    expect(clock.lowerBound()).toBe(START + 5 * SECOND);
+    // Read at any time in the last second.
+    monotonic = 7 * SECOND;
+    clock.observe(START - 60 * SECOND, 6 * SECOND);
+    expect(clock.lowerBound()).toBe(START - 59 * SECOND);
+    clock.observe(START - 60 * SECOND, monotonic);
+    expect(clock.lowerBound()).toBe(START - 60 * SECOND);
   });
 
   it('takes a reading that went back, since the append proves what was relied on', () => {
