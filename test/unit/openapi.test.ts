@@ -65,6 +65,13 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  it('tells of what can be wrong with a body where one is read, and only there', () => {
+    for (const { route, operation } of operations) {
+      const told = Object.keys(operation.responses as object).filter((status) => ['413', '415'].includes(status));
+      expect([route, told]).toEqual([route, operation.requestBody === undefined ? [] : ['413', '415']]);
+    }
+  });
+
   it('demands a key of every operation that creates, and a version of every change of the map', () => {
     const demanding = (header: string): string[] =>
       operations

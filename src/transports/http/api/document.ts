@@ -79,11 +79,14 @@ const PROBLEMS: Readonly<Record<number, string>> = {
   403: 'The caller may not do this, or not there.',
   404: 'There is no such thing.',
   409: 'It cannot be done as things are.',
-  413: 'The body is too large.',
-  415: 'The body is not of the type that is read here; `accept` names it.',
   429: 'Too much, or too often; `retry-after` says when to try again.',
   500: "The coordinator's own trouble; its log has the cause under the request id.",
   503: 'It cannot be decided now; try again, with the same key where there is one.',
+};
+
+const OF_A_BODY: Readonly<Record<number, string>> = {
+  413: 'The body is too large.',
+  415: 'The body is not of the type that is read here; `accept` names it.',
 };
 
 const CONDITIONS: Readonly<Record<number, string>> = {
@@ -112,7 +115,7 @@ export function openApiDocument(): OpenApiDocument {
   registry.register('Problem', Problem);
   for (const [name, schema] of shapes.named) registry.register(name, schema);
   for (const [name, scheme] of SECURITY) registry.registerComponent('securitySchemes', name, scheme);
-  for (const [status, description] of Object.entries({ ...PROBLEMS, ...CONDITIONS }))
+  for (const [status, description] of Object.entries({ ...PROBLEMS, ...OF_A_BODY, ...CONDITIONS }))
     registry.registerComponent('responses', nameOfProblem(status), {
       description,
       content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
@@ -191,7 +194,11 @@ function pathOf(route: ApiRoute) {
         content: { [route.answer.type]: { schema: route.answer.schema } },
         ...(route.answer.hasTag === true ? { headers: z.object({ ETag: z.string() }) } : {}),
       },
-      ...problems({ ...PROBLEMS, ...(route.needsVersion ? CONDITIONS : {}) }),
+      ...problems({
+        ...PROBLEMS,
+        ...(route.body === null ? {} : OF_A_BODY),
+        ...(route.needsVersion ? CONDITIONS : {}),
+      }),
     },
   };
 }
