@@ -199,7 +199,8 @@ export class NamespaceEngine {
       this.confirmedHead = gate.head?.revision ?? 0;
       // Of a log that was loaded meanwhile nothing had been seen.
       await log.accept(gate, sentAt, log === before ? seen : null);
-      this.confirmedAt = this.options.monotonicNow();
+      // Not when it was answered: what was confirmed may have waited behind other readers, or in a process that was stopped.
+      this.confirmedAt = Math.max(this.confirmedAt, sentAt);
       if (!this.options.alive()) {
         throw new Fault(
           'unavailable',

@@ -203,3 +203,25 @@ describe('nothing is decided', () => {
     }
   });
 });
+
+describe('a head that was confirmed', () => {
+  test('is as old as the question, however late its answer was heard (F2, P11)', async () => {
+    let later = 0;
+    let asked = 0;
+    const late: Store = {
+      ...store,
+      async readGate(namespace) {
+        asked += 1;
+        const gate = await store.readGate(namespace);
+        later += 5 * SECOND;
+        return gate;
+      },
+    };
+    const engine = await startEngine({ store: late, monotonicNow: () => monotonicMicros() + later });
+    await engine.read((view) => view.state.revision);
+    expect(engine.sinceConfirmed()).toBeGreaterThanOrEqual(5 * SECOND);
+    const before = asked;
+    await engine.refresh(SECOND);
+    expect(asked).toBe(before + 1);
+  });
+});
