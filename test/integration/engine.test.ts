@@ -156,17 +156,19 @@ describe('nothing is decided', () => {
   });
 
   test('on a database that acknowledges what it may forget', async () => {
-    const { rows } = await beside.query('SELECT quote_ident(current_database()) AS name');
-    const target = `ALTER DATABASE ${rows[0]?.name}`;
-    await beside.query(`${target} SET synchronous_commit = off`);
-    const fresh = createPostgresStore({ url: database.url, maxConnections: 2, prepared: PREPARED });
+    const forgetful = await createTestDatabase();
+    // Before anybody connects: the setting counts for later connections, and a pooler keeps those that it has.
+    const name = pg.escapeIdentifier(new URL(forgetful.url).pathname.slice(1));
+    await beside.query(`ALTER DATABASE ${name} SET synchronous_commit = off`);
+    await migrate(forgetful.url, { log: () => undefined });
+    const fresh = createPostgresStore({ url: forgetful.url, maxConnections: 2, prepared: PREPARED });
     try {
       await expect(createNamespace('forgetful', 'test', optionsWith({ store: fresh }))).rejects.toMatchObject({
         reason: 'DATABASE_NOT_DURABLE',
       });
     } finally {
-      await beside.query(`${target} RESET synchronous_commit`);
       await fresh.close();
+      await forgetful.drop();
     }
   });
 
