@@ -56,7 +56,6 @@ export class Planning {
   private readonly newKeys: { scope: string; key: string }[] = [];
   private past: Micros | null = null;
   private future: Micros | null = null;
-
   private base: State;
 
   constructor(private readonly context: PlanContext) {

@@ -8,6 +8,7 @@ import { type Command, newCommand, type Plan } from './batch.js';
 import { CommandQueue, type NextBatch } from './command-queue.js';
 import { establish } from './establish.js';
 import { UnknownEvent } from './event-codec.js';
+import { inTurns } from './in-turns.js';
 import type { EngineOptions } from './options.js';
 import { ReadIndex } from './read-index.js';
 import type { LogPosition, PlacedEvent } from './recent-events.js';
@@ -371,15 +372,8 @@ function isUnknownNamespace(error: unknown): boolean {
 /** Callers that are answered in one turn of the event loop. */
 const ANSWERED_PER_TURN = 16;
 
-/**
- * In portions: while one is written, the callers of the one before send their next calls, and the next batch is under
- * way. Answered all at once, callers, coordinator and database would work in turns, each waiting for the other two.
- */
-function answerAll(commands: readonly Command[], settled: SettledBatch, from = 0): void {
-  const { plan, readAt } = settled;
-  const end = Math.min(commands.length, from + ANSWERED_PER_TURN);
-  for (let index = from; index < end; index += 1) answer(commands[index], plan.outcomes[index], readAt);
-  if (end < commands.length) setImmediate(() => answerAll(commands, settled, end));
+function answerAll(commands: readonly Command[], { plan, readAt }: SettledBatch): void {
+  inTurns(commands.length, ANSWERED_PER_TURN, (index) => answer(commands[index], plan.outcomes[index], readAt));
 }
 
 function answer(command: Command | undefined, outcome: Plan['outcomes'][number] | undefined, readAt: Micros): void {

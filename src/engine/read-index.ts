@@ -1,5 +1,6 @@
 import type { Micros } from '../domain/time.js';
 import type { Gate } from '../storage/store.js';
+import { inTurns } from './in-turns.js';
 
 /** At most this many statements on their way at once; more readers join the next unsent one. */
 const MAX_IN_FLIGHT = 2;
@@ -60,7 +61,8 @@ export class ReadIndex {
     try {
       const gate = await this.readGate();
       this.onRead(readers.length, this.monotonicNow() - sentAt);
-      answerSome(readers, { gate, sentAt });
+      const read = { gate, sentAt };
+      inTurns(readers.length, ANSWERED_PER_TURN, (index) => readers[index]?.resolve(read));
     } catch (error) {
       for (const reader of readers) reader.reject(error);
     } finally {
@@ -68,14 +70,4 @@ export class ReadIndex {
       this.schedule();
     }
   }
-}
-
-/**
- * In portions: while one is decided, the callers of the one before take their answers and send their next calls. Answered
- * all at once, callers and coordinator would work in turns, each waiting for the other.
- */
-function answerSome(readers: readonly Reader[], read: GateRead, from = 0): void {
-  const end = Math.min(readers.length, from + ANSWERED_PER_TURN);
-  for (let index = from; index < end; index += 1) readers[index]?.resolve(read);
-  if (end < readers.length) setImmediate(() => answerSome(readers, read, end));
 }

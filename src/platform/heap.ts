@@ -12,8 +12,8 @@ const LOOKS = 3;
  * Fits V8's collector to a coordinator, once it is ready: what a start loads stays, and collections meanwhile find
  * nothing. Measured in docs/performance.md.
  *
- * - Collections of the young generation take one thread. The helpers of a collection of some milliseconds cost more than
- *   they save, and the processor that they take is Postgres's.
+ * - Collections of the young generation take one thread. Where the processors have other work, Postgres's first, the
+ *   helpers of a collection of some milliseconds cost more than they save.
  * - The heap grows less between full collections than V8 would let it. A coordinator keeps what is live for as long as it
  *   is: what lies between the leases by the time of a full collection leaves pages behind that are not full, and those are
  *   not given back.
