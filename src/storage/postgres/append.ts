@@ -48,11 +48,14 @@ type Part = keyof typeof PARTS | 'known';
 const GATE = (checksKeys: boolean): string => `
 WITH known AS MATERIALIZED (${checksKeys ? KNOWN_KEYS : NO_KEYS}
 ), server AS MATERIALIZED (
-  SELECT ${SERVER_COLUMNS},
-    (SELECT c.system_identifier::text FROM pg_control_system() AS c) AS system_identifier,
+  SELECT this_server.*,
+    -- As in READ_GATE: the control file is read only of a postmaster that the store does not know.
+    CASE WHEN this_server.postmaster_start_us = $known_postmaster_start_us::bigint THEN $known_system_identifier::text
+         ELSE (SELECT c.system_identifier::text FROM pg_control_system() AS c) END AS system_identifier,
     -- Our own exclusive lock would let us in, but not past others that wait for theirs: the queue is asked first.
     CASE WHEN $exclusive::boolean THEN true
          ELSE pg_try_advisory_xact_lock_shared(${LOCK_CLASS}, $lock_key::integer) END AS is_free
+  FROM (SELECT ${SERVER_COLUMNS} OFFSET 0) AS this_server
 ), seen AS MATERIALIZED (
   SELECT server.*, head.*,
     server.durable AND NOT server.in_recovery AND ($any_identity::boolean OR (
@@ -288,7 +291,7 @@ export async function append(
   exclusive: boolean,
 ): Promise<AppendResult> {
   checkBatch(batch);
-  const { parts, values } = encode(batch, memory, exclusive);
+  const { parts, values } = encode(batch, gates, memory, exclusive);
   let rows: AppendRow[];
   try {
     rows = await session.query<AppendRow>(appendStatement(parts), values);
@@ -396,11 +399,12 @@ function refuseDuplicates(what: string, ids: readonly string[]): void {
 
 function encode(
   batch: AppendBatch,
+  gates: GateReader,
   memory: WriteSetMemory,
   exclusive: boolean,
 ): { parts: Set<Part>; values: Record<string, SqlValue> } {
   const parts = new Set<Part>();
-  const values: Record<string, SqlValue> = { ...gateValues(batch, exclusive) };
+  const values: Record<string, SqlValue> = { ...gateValues(batch, gates, exclusive) };
   const add = <R extends object | string>(
     part: Part,
     parameter: string,
@@ -435,7 +439,7 @@ function encode(
 /** A writ.key_name, in the order of its columns. */
 const keyName = ({ scope, key }: AppendBatch['newKeys'][number]): Row => ({ scope, key });
 
-function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlValue> {
+function gateValues(batch: AppendBatch, { known }: GateReader, exclusive: boolean): Record<string, SqlValue> {
   const { expectedHead, identity } = batch;
   return {
     namespace: batch.namespace,
@@ -447,6 +451,8 @@ function gateValues(batch: AppendBatch, exclusive: boolean): Record<string, SqlV
     database_oid: identity?.databaseOid ?? null,
     event_table_oid: identity?.eventTableOid ?? null,
     postmaster_start_us: identity?.postmasterStart ?? null,
+    known_postmaster_start_us: known?.postmasterStart ?? null,
+    known_system_identifier: known?.systemIdentifier ?? null,
     head_revision: expectedHead?.revision ?? null,
     head_hash: expectedHead === null ? null : `\\x${expectedHead.hash}`,
     // The latest and the earliest of none are infinite.

@@ -63,9 +63,19 @@ FROM (SELECT ${SERVER_COLUMNS} OFFSET 0) AS server
 LEFT JOIN (${HEAD}) AS head ON true`,
 );
 
-/** Remembers the system identifier of the postmaster that was seen last. */
+/** A postmaster, and the system identifier that was read while it lived. */
+export interface KnownPostmaster {
+  readonly postmasterStart: Micros;
+  readonly systemIdentifier: string;
+}
+
+/** Remembers the postmaster that was seen last. */
 export class GateReader {
-  #known: { readonly postmasterStart: Micros; readonly systemIdentifier: string } | null = null;
+  #known: KnownPostmaster | null = null;
+
+  get known(): KnownPostmaster | null {
+    return this.#known;
+  }
 
   async read(session: Session, namespace: string): Promise<Gate> {
     const known = this.#known;
