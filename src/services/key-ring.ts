@@ -96,9 +96,9 @@ export class KeyRing {
     return this.keys.filter(({ state }) => state !== 'retired');
   }
 
-  /** All of them, and the clock they were read at. */
+  /** All of them, as they are after this call whichever replica changed them, and the clock they were read at. */
   async all(): Promise<{ readonly keys: readonly SigningKey[]; readonly now: Micros }> {
-    await this.read();
+    await this.confirm();
     return { keys: this.keys, now: this.now };
   }
 

@@ -5,6 +5,7 @@ import { SECOND } from '../../src/domain/time.js';
 import { acquireInput, as, eventually, startReplica, type TestReplica, write } from '../support/coordinator.js';
 import { CREDENTIALS_MAP, check, env, hold, issue, verifyOffline } from '../support/issued-credentials.js';
 import { createTestDatabase } from '../support/postgres.js';
+import { latch } from '../support/target-servers.js';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 let pair: TwoReplicas;
@@ -101,6 +102,41 @@ describe('signing keys', () => {
       (texts) => texts.length >= 2,
     );
     expect(recorded).toEqual([lost, `${lost}, for good`]);
+  });
+
+  test('are listed as they are, also where an older reading is still on its way', async () => {
+    const [read, goOn] = [latch(), latch()];
+    let isHeld = false;
+    const slow = await startReplica({
+      url: pair.database.url,
+      wrap: (store) => ({
+        ...store,
+        async readSigningKeys() {
+          const keys = await store.readSigningKeys();
+          if (!isHeld) return keys;
+          read.open();
+          await goOn.promise;
+          return keys;
+        },
+      }),
+    });
+    try {
+      isHeld = true;
+      const older = slow.api.listSigningKeys();
+      await read.promise;
+      isHeld = false;
+      await a.api.rotateSigningKey(as('admin'), { reason: 'a test', force: true });
+      const listed = slow.api.listSigningKeys();
+      goOn.open();
+      expect(await listed).toEqual(await b.api.listSigningKeys());
+      const keyId = (await older).find(({ state }) => state === 'current')?.keyId ?? '';
+      expect((await listed).find((key) => key.keyId === keyId)?.state).toBe('previous');
+      // Of those that no longer sign only a few may be published.
+      await a.api.retireSigningKey(as('admin'), { keyId, reason: 'a test' });
+    } finally {
+      goOn.open();
+      await slow.stop();
+    }
   });
 
   test('R4: what a key signed that is retired while a tracked write is let in is refused', async () => {
