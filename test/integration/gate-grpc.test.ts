@@ -20,6 +20,7 @@ import {
   writesOf,
 } from '../../src/clients/target/index.js';
 import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
 import { ErrorInfo } from '../../src/gen/google/rpc/error_details.js';
 import { Status } from '../../src/gen/google/rpc/status.js';
 import { as, createRun, granted, putMap, write } from '../support/coordinator.js';
@@ -103,11 +104,13 @@ beforeAll(async () => {
   replica = await startServedReplica();
   await putMap(replica.api, MAP);
   runId = await createRun(replica.api);
-  lease = await granted(replica.api, runId, [
+  const entries = [
     write('release/prod-eu', 'promote'),
     write('release/prod-us', 'promote'),
     write('release/notes', 'annotate'),
-  ]);
+  ];
+  // For all tests of the file, however long the machine takes for them.
+  lease = await granted(replica.api, runId, entries, { ttl: 300 * SECOND });
   gate = createGate({ client: replica.client('target'), routes: ROUTES });
   server = new Server({
     interceptors: [

@@ -69,13 +69,15 @@ function newGate(journal: OverrideJournal, more: Partial<GateOptions> = {}): Gat
   const gate = createGate({
     client: replica.client('target', { timeoutMs: 1_000 }),
     routes: ROUTES,
-    checks: { timeoutMs: 500 },
     overrides: { journal },
     ...more,
   });
   gates.push(gate);
   return gate;
 }
+
+/** For a coordinator that is gone; one that is there may have a slow moment. */
+const IMPATIENT: Partial<GateOptions> = { checks: { timeoutMs: 500 } };
 
 const inAnHour = (): Date => new Date(Date.now() + 3_600_000);
 const grant = () => ({
@@ -108,13 +110,14 @@ async function eventsOf(requestId: string) {
 describe('an override', () => {
   it('lets its person in while the coordinator is down, on record, and the coordinator is told when it is back', async () => {
     const journal = await newJournal();
-    const gate = newGate(journal);
+    const gate = newGate(journal, IMPATIENT);
+    const used = [`used-${++serial}`, `used-${++serial}`] as const;
     await replica.down();
     try {
       expect(await promote(gate, 'alice', 'before')).toMatchObject({ allowed: false, problem: { status: 503 } });
       const override = await gate.override(grant());
       const before = BigInt(Date.now()) * 1_000n;
-      const decision = await promote(gate, 'alice', 'used-1');
+      const decision = await promote(gate, 'alice', used[0]);
       expect(decision).toMatchObject({
         allowed: true,
         kind: 'writes',
@@ -126,8 +129,8 @@ describe('an override', () => {
       if (decision.allowed && decision.kind === 'writes')
         expect(decision.toGuard[0]?.token).toBeGreaterThanOrEqual(before);
       // On record before anything was let in.
-      expect((await journal.pending(10)).map(({ use }) => use?.requestId)).toEqual([undefined, 'used-1']);
-      expect(await promote(gate, 'alice', 'used-2')).toMatchObject({ allowed: true });
+      expect((await journal.pending(10)).map(({ use }) => use?.requestId)).toEqual([undefined, used[0]]);
+      expect(await promote(gate, 'alice', used[1])).toMatchObject({ allowed: true });
     } finally {
       await replica.up();
     }
@@ -135,7 +138,7 @@ describe('an override', () => {
       () => journal.pending(10),
       (pending) => pending.length === 0,
     );
-    for (const id of ['used-1', 'used-2'])
+    for (const id of used)
       expect(await eventsOf(id)).toMatchObject([
         {
           who: 'alice',
@@ -148,13 +151,14 @@ describe('an override', () => {
     const journal = await newJournal();
     const gate = newGate(journal);
     await gate.override(grant());
+    const incident = `inc-${++serial}`;
     for (const env of ['a', 'b', 'a'])
-      expect(await promote(gate, 'alice', 'inc-42', `/releases/${env}/promote`)).toMatchObject({ allowed: true });
+      expect(await promote(gate, 'alice', incident, `/releases/${env}/promote`)).toMatchObject({ allowed: true });
     await eventually(
       () => journal.pending(10),
       (pending) => pending.length === 0,
     );
-    const resources = (await eventsOf('inc-42')).map(({ use }) => (use as { writes: [object] }).writes[0]);
+    const resources = (await eventsOf(incident)).map(({ use }) => (use as { writes: [object] }).writes[0]);
     expect(resources).toMatchObject(['a', 'b', 'a'].map((env) => ({ resource: `release/${env}` })));
   });
 
@@ -227,22 +231,21 @@ describe('an override', () => {
   it('that is declared in the configuration is in force from the start, and over in time', async () => {
     const journal = await newJournal();
     const past = { ...grant(), until: new Date(Date.now() - 1_000) };
-    const declared = [past, { ...grant(), id: 'declared-1', who: 'carol' }];
+    const inForce = { ...grant(), who: 'carol' };
+    const [use, nextUse] = [`declared-${++serial}`, `declared-${++serial}`];
+    const declared = [past, inForce];
     const gate = newGate(journal, { overrides: { journal, declared } });
-    expect(await promote(gate, 'carol', 'declared-use')).toMatchObject({
-      allowed: true,
-      override: { id: 'declared-1' },
-    });
+    expect(await promote(gate, 'carol', use)).toMatchObject({ allowed: true, override: { id: inForce.id } });
     expect(await promote(gate, 'alice', 'past-use')).toMatchObject({ allowed: false });
     await eventually(
-      () => eventsOf('declared-use'),
+      () => eventsOf(use),
       (events) => events.length === 1,
     );
     // At the next start the same declaration is the same override.
     const again = newGate(journal, { overrides: { journal, declared } });
-    expect(await promote(again, 'carol', 'declared-again')).toMatchObject({ allowed: true });
+    expect(await promote(again, 'carol', nextUse)).toMatchObject({ allowed: true });
     await eventually(
-      () => eventsOf('declared-again'),
+      () => eventsOf(nextUse),
       (events) => events.length === 1,
     );
     await eventually(
@@ -253,18 +256,22 @@ describe('an override', () => {
 
   it('that a gate did not get to tell of is told by the next one', async () => {
     const name = `j-${++serial}`;
+    const use = `left-behind-${++serial}`;
     const journal = await newJournal(name);
     const gate = newGate(journal);
     await replica.down();
-    await gate.override(grant());
-    expect(await promote(gate, 'alice', 'left-behind')).toMatchObject({ allowed: true });
-    await gate.close();
-    await gate.close();
-    await replica.up();
+    try {
+      await gate.override(grant());
+      expect(await promote(gate, 'alice', use)).toMatchObject({ allowed: true });
+      await gate.close();
+      await gate.close();
+    } finally {
+      await replica.up();
+    }
     expect(await journal.pending(10)).toHaveLength(2);
     newGate(await newJournal(name));
     await eventually(
-      () => eventsOf('left-behind'),
+      () => eventsOf(use),
       (events) => events.length === 1,
     );
   });
@@ -299,9 +306,10 @@ describe('an override', () => {
     for (let n = 0; n < REFUSED; n += 1) await journal.append({ override: { ...grant(), who: '' }, use: null });
     const gate = newGate(journal);
     await gate.override(grant());
-    expect(await promote(gate, 'alice', 'behind-refused')).toMatchObject({ allowed: true });
+    const use = `behind-refused-${++serial}`;
+    expect(await promote(gate, 'alice', use)).toMatchObject({ allowed: true });
     await eventually(
-      () => eventsOf('behind-refused'),
+      () => eventsOf(use),
       (events) => events.length === 1,
     );
     await eventually(
@@ -354,10 +362,11 @@ describe('the guard', () => {
         }
       };
       const runId = await createRun(replica.api);
-      const lease = await granted(replica.api, runId, [write('release/guarded', 'promote')]);
+      const env = `guarded-${++serial}`;
+      const lease = await granted(replica.api, runId, [write(`release/${env}`, 'promote')]);
       const gate = newGate(await newJournal());
       await gate.override(grant());
-      const path = '/releases/guarded/promote';
+      const path = `/releases/${env}/promote`;
       const byRun = { 'writ-lease': lease.leaseId, 'writ-fencing-token': String(lease.entries[0]?.token) };
       const ofRun = await promote(gate, undefined, 'run-1', path, byRun);
       const ofPerson = await promote(gate, 'alice', 'person-1', path);
@@ -367,7 +376,7 @@ describe('the guard', () => {
       expect(await admit([...ofPerson.toGuard])).toBe('ok');
       expect(await admit([...ofRun.toGuard])).toBe('stale_token');
       await replica.client('runner').lease.releaseLease({ runId, lease: { $case: 'leaseId', value: lease.leaseId } });
-      const next = await granted(replica.api, runId, [write('release/guarded', 'promote')]);
+      const next = await granted(replica.api, runId, [write(`release/${env}`, 'promote')]);
       const ofNext = await promote(gate, undefined, 'run-2', path, {
         'writ-lease': next.leaseId,
         'writ-fencing-token': String(next.entries[0]?.token),

@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import { createServer, type Server } from 'node:net';
 import { ROLES, type Role } from '../../src/auth/principal.js';
 import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
 import { type ConnectOptions, connectWrit, type WritClient } from '../../src/clients/common/connect.js';
@@ -17,7 +19,7 @@ export interface ServedReplica {
   keys(): Promise<{ keys: object[] }>;
   /** As the principal with this role, whose name is the role's. Closed with the replica. */
   client(role: Role, more?: Partial<ConnectOptions>): WritClient;
-  /** Nobody listens any more; clients find that out by themselves. */
+  /** Nobody answers any more: whoever connects is reset. Clients find that out by themselves. */
   down(): Promise<void>;
   /** Listens again, where it did; with a bound on each principal's calls, if given. */
   up(maxCallsPerSecond?: number): Promise<void>;
@@ -34,7 +36,16 @@ export async function startServedReplica(shared?: TestDatabase): Promise<ServedR
   const clients: WritClient[] = [];
   let port = 0;
   let server: GrpcServer | null = null;
+  let placeholder: Server | null = null;
+  const free = async () => {
+    if (placeholder === null) return;
+    const closed = once(placeholder, 'close');
+    placeholder.close();
+    placeholder = null;
+    await closed;
+  };
   const up = async (maxCallsPerSecond?: number) => {
+    await free();
     const { limits } = readConfig({});
     const bounded = maxCallsPerSecond === undefined ? limits : { ...limits, maxCallsPerSecond };
     server = new GrpcServer({ limits: bounded, metrics: createMetrics(), log: createLogger('silent') });
@@ -43,8 +54,13 @@ export async function startServedReplica(shared?: TestDatabase): Promise<ServedR
     server.serve({ api: replica.api, authenticator, blockerKey: Buffer.from('key') });
   };
   const down = async () => {
-    await server?.drain(0);
+    if (server === null) return;
+    await server.drain(0);
     server = null;
+    // Other test files listen on whatever port is free, and would be asked in its place.
+    placeholder = createServer((socket) => socket.on('error', () => undefined).resetAndDestroy());
+    placeholder.listen(port, '127.0.0.1');
+    await once(placeholder, 'listening');
   };
   await up();
   const endpoint = `127.0.0.1:${port}`;
@@ -61,7 +77,8 @@ export async function startServedReplica(shared?: TestDatabase): Promise<ServedR
     up,
     async stop() {
       for (const client of clients) client.close();
-      await down();
+      await server?.drain(0);
+      await free();
       await replica.stop();
       if (shared === undefined) await database.drop();
     },
