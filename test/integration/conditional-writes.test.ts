@@ -22,13 +22,14 @@ beforeAll(async () => {
   pool = new pg.Pool({ connectionString: database.url });
   pool.on('error', () => undefined);
   await pool.query('CREATE TABLE policy (id text PRIMARY KEY, body jsonb NOT NULL, version integer NOT NULL)');
+  await pool.query('CREATE TABLE note (id text PRIMARY KEY, version text NOT NULL)');
 });
 afterAll(async () => {
   await pool?.end();
   await database?.drop();
 });
 beforeEach(async () => {
-  await pool.query('TRUNCATE policy');
+  await pool.query('TRUNCATE policy, note');
   await pool.query(`INSERT INTO policy VALUES ('alerts', '{"severity": "warning", "destinations": ["ops"]}', 41)`);
 });
 
@@ -263,7 +264,6 @@ describe('check and change together', () => {
   });
 
   it('takes versions that are no numbers, when told so', async () => {
-    await pool.query(`CREATE TABLE note (id text PRIMARY KEY, version text NOT NULL)`);
     await pool.query(`INSERT INTO note VALUES ('n', 'rev-a')`);
     const write = (tag: string) =>
       conditionOf({ 'if-match': tag }, target('n'), { versions: 'text' }).change(pool as unknown as pg.ClientBase, {

@@ -7,6 +7,7 @@ import {
   as,
   createRun,
   eventually,
+  freshKey,
   startReplica,
   type TestReplica,
   write,
@@ -56,7 +57,7 @@ async function verified(): Promise<LogVerdict> {
 describe('free text in the log (A3)', () => {
   test('is beside the log, known to every replica, and can be erased without a trace in the chain', async () => {
     const runId = await createRun(a.api);
-    const input = acquireInput(runId, [write('doc/1', 'replace')], { purpose: STORY });
+    const input = acquireInput(runId, [write(`doc/${freshKey()}`, 'replace')], { purpose: STORY });
     await a.api.acquireWriteSet(as('runner'), input);
     await expect(a.api.eraseTexts(as('admin'), { runId, reason: 'too early' })).rejects.toMatchObject({
       reason: 'RUN_NOT_ENDED',

@@ -1,5 +1,5 @@
 import { type Context, type Span, type Tracer, trace } from '@opentelemetry/api';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { as, createRun, eventually, granted, putMap, write } from '../support/coordinator.js';
 import { send, startGateway, type TestGateway } from '../support/gateway.js';
 import {
@@ -131,10 +131,9 @@ describe('the proxy', () => {
     expect(answer).toMatchObject({ status: 403, body: { reason: 'NO_ROUTES' } });
     const owned = await check(about('PUT', '/owned/x'));
     expect(owned).toMatchObject({ status: 401, body: { code: 'credential_required' } });
-    const lease = await granted(gateway.replica.api, await createRun(gateway.replica.api), [
-      write('owned/x', 'replace'),
-    ]);
-    expect(await check([...about('PUT', '/owned/x'), ...presenting(lease)])).toMatchObject({
+    const name = page();
+    const lease = await held(`owned/${name}`);
+    expect(await check([...about('PUT', `/owned/${name}`), ...presenting(lease)])).toMatchObject({
       status: 403,
       body: { code: 'wrong_target' },
     });
@@ -213,9 +212,9 @@ test('the trace of the request goes on', async () => {
     return trace.wrapSpanContext({ traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), traceFlags: 1 });
   };
   trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan }) as unknown as Tracer });
+  onTestFinished(() => trace.disable());
   const traceId = 'c'.repeat(32);
   await check([...about('GET', '/pages/x'), ['Traceparent', `00-${traceId}-${'d'.repeat(16)}-01`]]);
-  trace.disable();
   expect(seen).toEqual([['GET /v1/fence/check', traceId]]);
 });
 

@@ -6,6 +6,7 @@ import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
 import { WritError } from '../../src/clients/common/errors.js';
 import { Fault } from '../../src/domain/fault.js';
 import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
 import {
   CheckFenceRequest,
   FenceReason,
@@ -23,6 +24,7 @@ import {
   as,
   createRun,
   eventually,
+  freshKey,
   granted,
   putMap,
   startReplica,
@@ -64,8 +66,9 @@ beforeAll(async () => {
   replica = await startReplica({ url: database.url });
   await putMap(replica.api, MAP);
   runId = await createRun(replica.api);
-  lease = await granted(replica.api, runId, [write('doc/a', 'replace')]);
-  pointer = await granted(replica.api, runId, [write('pointer/a', 'set')]);
+  // For all tests of the file, however long the machine takes for them.
+  lease = await granted(replica.api, runId, [write('doc/a', 'replace')], { ttl: 300 * SECOND });
+  pointer = await granted(replica.api, runId, [write('pointer/a', 'set')], { ttl: 300 * SECOND });
 });
 
 afterAll(async () => {
@@ -184,7 +187,8 @@ describe('checks on a stream', () => {
 
   it('leave their denials in the log', async () => {
     const stream = open();
-    const denied = check(lease, { requestId: 'denied-on-a-stream', presenterRunId: 'f'.repeat(32) });
+    const requestId = `denied-on-a-stream-${freshKey()}`;
+    const denied = check(lease, { requestId, presenterRunId: 'f'.repeat(32) });
     stream.send({ checks: [{ number: 1, check: denied, requestId: 'as-its-caller-has-it', traceparent: '' }] });
     stream.send({ checks: [{ number: 2, check: denied, requestId: 'ü', traceparent: '' }] });
     expect(await answers(stream, 2)).toEqual(
@@ -193,13 +197,12 @@ describe('checks on a stream', () => {
         [2, 'INVALID_ARGUMENT INVALID_ARGUMENT'],
       ]),
     );
-    const named = { requestId: 'denied-on-a-stream', limit: 10 };
     const events = await eventually(
-      () => replica.store.listEvents('default', named),
+      () => replica.store.listEvents('default', { requestId, limit: 10 }),
       ({ length }) => length > 0,
     );
     expect(events).toHaveLength(1);
-    expect(events[0]?.requestIds).toEqual(['denied-on-a-stream', 'as-its-caller-has-it']);
+    expect(events[0]?.requestIds).toEqual([requestId, 'as-its-caller-has-it']);
     stream.stream.end();
   });
 
@@ -225,7 +228,7 @@ describe('checks on a stream', () => {
   it('see a release that has returned (P3)', async () => {
     const stream = open();
     for (let round = 0; round < 20; round += 1) {
-      const held = await granted(replica.api, runId, [write(`doc/r${round}`, 'replace')]);
+      const held = await granted(replica.api, runId, [write(`doc/${freshKey()}`, 'replace')]);
       stream.send(ask([2 * round, check(held)]));
       await answers(stream, 2 * round + 1);
       await replica.api.releaseLease(as('runner'), { runId, leaseId: held.leaseId, acquireKey: null });

@@ -12,7 +12,7 @@ import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
 import { GrpcServer } from '../../src/transports/grpc/server.js';
-import { as, createRun, eventually, granted, type TestReplica, write } from '../support/coordinator.js';
+import { as, createRun, eventually, freshKey, granted, type TestReplica, write } from '../support/coordinator.js';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
 /** A target's view over a socket, fed by one of two replicas; the other one does the changing. */
@@ -96,7 +96,7 @@ const becomes = (question: FenceQuestion, expected: string) =>
 
 describe('a view', () => {
   it('decides as the coordinator does, of what another replica was asked for', async () => {
-    const lease = await granted(there.api, runId, [write('wiki/home', 'move')]);
+    const lease = await granted(there.api, runId, [write(`wiki/${freshKey()}`, 'move')]);
     await becomes(asked(lease), 'ok');
     const decision = view.check(asked(lease));
     expect(decision).toMatchObject({
@@ -118,7 +118,8 @@ describe('a view', () => {
   it('serves a gate, which asks about all that it does not allow', async () => {
     const routes = { version: 1, routes: [{ method: 'PUT', path: '/wiki/{page...}', writes: [WRITE] }] };
     const gate = createGate({ client, routes, view });
-    const lease = await granted(there.api, runId, [write('wiki/gate', 'move')]);
+    const [mine, elsewhere] = [freshKey(), freshKey()];
+    const lease = await granted(there.api, runId, [write(`wiki/${mine}`, 'move')]);
     const put = (page: string, token: number) =>
       gate.decide({
         method: 'PUT',
@@ -127,20 +128,20 @@ describe('a view', () => {
       });
     const token = lease.entries[0]?.token ?? 0;
     // Before the view has heard of it the coordinator says so.
-    expect(await put('gate', token)).toMatchObject({ allowed: true });
+    expect(await put(mine, token)).toMatchObject({ allowed: true });
     await becomes(asked(lease), 'ok');
-    expect(await put('gate', token)).toMatchObject({ allowed: true, decidedBy: 'view', leaseId: lease.leaseId, runId });
-    expect(await put('elsewhere', token)).toMatchObject({ allowed: false, problem: { code: 'not_covered' } });
+    expect(await put(mine, token)).toMatchObject({ allowed: true, decidedBy: 'view', leaseId: lease.leaseId, runId });
+    expect(await put(elsewhere, token)).toMatchObject({ allowed: false, problem: { code: 'not_covered' } });
     const denied = await eventually(
       () => there.api.listEvents(as('auditor'), { ...EVENTS, kinds: ['checks_denied'] }),
-      ({ items }) => items.some(({ resources }) => resources.includes('wiki/elsewhere')),
+      ({ items }) => items.some(({ resources }) => resources.includes(`wiki/${elsewhere}`)),
     );
     expect(denied.items).not.toEqual([]);
     await gate.close();
   });
 
   it('asks the coordinator of what it cannot allow, and for tracked actions', async () => {
-    const lease = await granted(there.api, runId, [write('wiki/ledger', 'post')]);
+    const lease = await granted(there.api, runId, [write(`wiki/${freshKey()}`, 'post')]);
     const question = { ...asked(lease), requestId: 'attempt-1' };
     await becomes(asked(lease), 'view_tracked_action');
     const decision = await view.decide(question);
@@ -150,7 +151,8 @@ describe('a view', () => {
   });
 
   it('is followed by writ watch, a line for each change', async () => {
-    const lease = await granted(there.api, runId, [write('wiki/watched', 'move')]);
+    const watched = `wiki/${freshKey()}`;
+    const lease = await granted(there.api, runId, [write(watched, 'move')]);
     await becomes(asked(lease), 'ok');
     const run = async (...args: string[]) => {
       const parts: string[] = [];
@@ -162,7 +164,7 @@ describe('a view', () => {
     const { code, text } = await run();
     expect(code).toBe(0);
     expect(text).toMatch(/^snapshot {2}conflict map version 1$/m);
-    expect(text).toMatch(/^live .* wiki\/watched=move$/m);
+    expect(text).toMatch(new RegExp(`^live .* ${watched}=move$`, 'm'));
     expect(text).not.toContain(lease.leaseId);
     const [place = ''] = /\d+:[0-9a-f]{64}/.exec(text) ?? [];
     await there.api.revokeLease(as('operator'), { leaseId: lease.leaseId, reason: 'r' });
@@ -208,7 +210,7 @@ describe('a watch', () => {
   });
 
   it('says that its replica is going away, and a view goes on at the next one (F26)', async () => {
-    const lease = await granted(there.api, runId, [write('wiki/moving', 'move')]);
+    const lease = await granted(there.api, runId, [write(`wiki/${freshKey()}`, 'move')]);
     await becomes(asked(lease), 'ok');
     const raw = await client.fence.watchFences();
     raw.send(open());

@@ -5,6 +5,7 @@ import {
   as,
   check,
   createRun,
+  freshKey,
   granted,
   leaseOf,
   putMap,
@@ -51,7 +52,7 @@ test('a renewal of many forgotten leases is answered lease by lease, and holds u
       runId: run,
       renewals: leases.map(({ leaseId }) => ({ leaseId, ttl: null, progressMarker: null })),
     }),
-    replica.api.acquireWriteSet(as('runner'), acquireInput(innocent, [write('item/other', 'set')])),
+    replica.api.acquireWriteSet(as('runner'), acquireInput(innocent, [write(`item/other/${freshKey()}`, 'set')])),
   ]);
   expect(renewed.value).toHaveLength(LEASES);
   expect(renewed.value.every(({ refusal }) => refusal?.kind === 'ended' && refusal.message.includes('released'))).toBe(
