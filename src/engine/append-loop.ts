@@ -121,6 +121,7 @@ export class BatchRun {
   }
 
   private plan(): Plan {
+    this.dropAged();
     const context = {
       base: this.log.state,
       head: this.log.head,
@@ -138,7 +139,6 @@ export class BatchRun {
   }
 
   private async once(): Promise<Attempt> {
-    this.dropAged();
     const plan = this.plan();
     if (plan.missing.length > 0) {
       await this.loadFor(plan);

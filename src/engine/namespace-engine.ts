@@ -343,6 +343,8 @@ export class NamespaceEngine {
       if (error instanceof StoreError && error.kind === 'read_only') this.refusedAt = this.options.monotonicNow();
       if (commands.length > 1 && isPerhapsOfOne(error)) {
         const half = Math.ceil(commands.length / 2);
+        // What was looked up for all of them may be out of date when the second half is decided.
+        for (const command of commands) command.loaded = NOTHING_LOADED;
         await this.runBatch({ commands: commands.slice(0, half), ahead: null });
         await this.runBatch({ commands: commands.slice(half), ahead: null });
         return;

@@ -12,8 +12,8 @@ export interface PlacedEvent extends LogPosition {
   readonly event: DomainEvent;
 }
 
-/** Events of one namespace that stay in memory for those who follow them. */
-const KEPT = 4_096;
+/** Events of one namespace that stay in memory for those who follow them: some batches. Who is further back reads the log. */
+const KEPT = 1_024;
 /** Further back than this nobody is told event by event: a snapshot is shorter. */
 export const MAX_REPLAYED = 10_000;
 /** Read from the database at once. */

@@ -15,8 +15,11 @@ import { StateDigests } from './state-digest.js';
 
 export const GENESIS: Head = { revision: 0, hash: GENESIS_HASH, time: 0 };
 
-/** How many ended records stay in memory, so that answers about what has just ended need no look-up. */
-const RECENTLY_ENDED = 20_000;
+/**
+ * How many ended records stay in memory, so that answers about what has just ended need no look-up. More of them cost more
+ * than they save: they live just long enough to become old, and are then marked again and again.
+ */
+const RECENTLY_ENDED = 1_024;
 /** Taken over from a snapshot in one turn of the event loop: some tens of milliseconds. */
 const LEASES_PER_TURN = 1_000;
 
@@ -53,7 +56,11 @@ export class ReplicaState {
     return replica;
   }
 
-  constructor(namespace: string, snapshot: Snapshot | null) {
+  constructor(
+    namespace: string,
+    snapshot: Snapshot | null,
+    private readonly recentlyEnded = RECENTLY_ENDED,
+  ) {
     this.state = emptyState(namespace);
     this.head = snapshot?.gate.head ?? GENESIS;
     this.forgottenThrough = this.head.revision;
@@ -141,8 +148,8 @@ export class ReplicaState {
   }
 
   private forget(): void {
-    if (this.forgettable.length < 2 * RECENTLY_ENDED) return;
-    const old = this.forgettable.splice(0, this.forgettable.length - RECENTLY_ENDED);
+    if (this.forgettable.length < 2 * this.recentlyEnded) return;
+    const old = this.forgettable.splice(0, this.forgettable.length - this.recentlyEnded);
     const revisions = this.endedAt.splice(0, old.length);
     for (const forgetIt of old) forgetIt();
     this.forgottenThrough = revisions[revisions.length - 1] ?? this.forgottenThrough;

@@ -331,6 +331,8 @@ interface BatchUnderway {
   ahead: Ahead | null;
   readonly attempted: Map<string, Plan>;
   losses: number;
+  /** The revision of the oldest look-up for its commands; null: there was none. */
+  lookedUpAt: number | null;
   /** What happens to it next; while a statement is on its way, that statement does. */
   next: 'attempt' | 'follow' | 'confirm' | 'answer';
   /** With `confirm`: a plan that writes nothing, and the head it was made on. */
@@ -352,6 +354,8 @@ interface Check {
 }
 
 const LOSSES_BEFORE_EXCLUSIVE = 2;
+/** Of the first replica, the second and so on: one remembers all that ended, the others forget most of it at once. */
+const RECENTLY_ENDED = [1_000, 1, 5];
 const MAX_BATCH = 1_024;
 
 /** One coordinator process: the engine's append loop and read index, a step at a time. */
@@ -365,6 +369,8 @@ class SimReplica {
 
   constructor(
     readonly name: string,
+    /** How many ended records it keeps in memory. */
+    private readonly recentlyEnded: number,
     private readonly world: Simulation,
   ) {
     this.log = this.load(null);
@@ -442,7 +448,7 @@ class SimReplica {
     const log = new ReplicaLog(
       NAMESPACE,
       options as unknown as EngineOptions,
-      new ReplicaState(NAMESPACE, snapshot),
+      new ReplicaState(NAMESPACE, snapshot, this.recentlyEnded),
       null,
       () => undefined,
     );
@@ -457,15 +463,18 @@ class SimReplica {
     }
     const { commands, ahead } = this.queue.next(this.log);
     if (commands.length === 0) return;
-    this.underway = { commands, ahead, attempted: new Map(), losses: 0, next: 'attempt', unwritten: null };
+    this.underway = { commands, ahead, attempted: new Map(), losses: 0, lookedUpAt: null, next: 'attempt', unwritten: null };
   }
 
-  private plan(commands: readonly Command[]): Plan {
+  private plan(underway: BatchUnderway): Plan {
+    const { commands } = underway;
     for (;;) {
+      this.dropAged(underway);
       const { state, head } = this.log;
       const clock = this.log.estimatedNow();
       const plan = planBatch({ base: state, head, clock, bounds: this.bounds, identity: null }, commands);
       if (plan.missing.length === 0) return plan;
+      underway.lookedUpAt ??= head.revision;
       for (const { command, wanted } of plan.missing) {
         command.loaded = this.world.lookUp(command.loaded, { wanted });
       }
@@ -473,12 +482,21 @@ class SimReplica {
     }
   }
 
+  /** What ended and was forgotten since the look-up must be looked up again. */
+  private dropAged(underway: BatchUnderway): void {
+    const { lookedUpAt, commands } = underway;
+    if (lookedUpAt === null || this.log.forgottenThrough <= lookedUpAt) return;
+    underway.lookedUpAt = null;
+    for (const command of commands) command.loaded = NOTHING_LOADED;
+    this.world.count('aged look-up');
+  }
+
   private attempt(underway: BatchUnderway): void {
     if (underway.losses >= LOSSES_BEFORE_EXCLUSIVE) {
       this.exclusively(underway);
       return;
     }
-    const plan = this.decidedAhead(underway) ?? this.plan(underway.commands);
+    const plan = this.decidedAhead(underway) ?? this.plan(underway);
     if (plan.batch === null) {
       underway.unwritten = { plan, revision: this.log.head.revision };
       underway.next = 'confirm';
@@ -517,7 +535,7 @@ class SimReplica {
       this.settle(underway, found);
       return;
     }
-    const plan = this.plan(underway.commands);
+    const plan = this.plan(underway);
     if (plan.batch === null) {
       underway.unwritten = { plan, revision: this.log.head.revision };
       underway.next = 'confirm';
@@ -540,6 +558,7 @@ class SimReplica {
         return;
       case 'known_keys': {
         const known = new Map(result.keys.map((binding) => [bindingId(binding.scope, binding.key), binding]));
+        underway.lookedUpAt ??= this.log.head.revision;
         for (const command of underway.commands) {
           command.loaded = { ...command.loaded, keys: new Map([...command.loaded.keys, ...known]) };
         }
@@ -707,7 +726,7 @@ class Simulation {
     );
     this.create();
     for (let index = 0; index < (options.replicas ?? 3); index += 1) {
-      this.replicas.push(new SimReplica(`replica-${index}`, this));
+      this.replicas.push(new SimReplica(`replica-${index}`, RECENTLY_ENDED[index % RECENTLY_ENDED.length] ?? 1, this));
     }
     for (const replica of this.replicas) replica.follow();
     for (let index = 0; index < 3; index += 1) this.createRun(60 * SECOND);

@@ -54,7 +54,7 @@ describe('many clients, replicas, pauses, lost replies, restarts and clock steps
           'amendment max_hold',
           'amendment ended',
         ],
-        ...['restart', 'pause', 'lost reply', 'look-up', 'decided ahead', 'decided ahead, without an event'],
+        ...['restart', 'pause', 'lost reply', 'look-up', 'aged look-up', 'decided ahead', 'decided ahead, without an event'],
         ...['refused lock_delay', 'lock_delay_ended'],
         ...['tracked check ok', 'tracked check expired', 'refused in_doubt', 'settled'],
         ...['report closed succeeded', 'report closed failed'],
