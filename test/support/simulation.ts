@@ -463,7 +463,15 @@ class SimReplica {
     }
     const { commands, ahead } = this.queue.next(this.log);
     if (commands.length === 0) return;
-    this.underway = { commands, ahead, attempted: new Map(), losses: 0, lookedUpAt: null, next: 'attempt', unwritten: null };
+    this.underway = {
+      commands,
+      ahead,
+      attempted: new Map(),
+      losses: 0,
+      lookedUpAt: null,
+      next: 'attempt',
+      unwritten: null,
+    };
   }
 
   private plan(underway: BatchUnderway): Plan {
