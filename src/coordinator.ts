@@ -97,6 +97,8 @@ class ComposedCoordinator implements Coordinator {
   #services: Services | null = null;
   #readiness: NodeJS.Timeout | undefined;
   #wasReady: boolean | undefined;
+  /** Whether callers are let in: what has loaded before that still answers STARTING, and so does not serve. */
+  #callsOpen = false;
   #blockerKey: Uint8Array | null = null;
 
   constructor(config: Config, log: Logger) {
@@ -277,6 +279,7 @@ class ComposedCoordinator implements Coordinator {
       this.#blockerKey = known.blockerKey;
       this.#grpcServer.serve({ api, ...known });
     });
+    this.#callsOpen = true;
     this.#watchReadiness();
     this.#readiness = setInterval(() => this.#watchReadiness(), READINESS_POLL_MS);
     this.#readiness.unref();
@@ -301,7 +304,7 @@ class ComposedCoordinator implements Coordinator {
 
   #ready(): Readiness {
     if (this.#lifecycle.isStopping) return { ready: false, reasons: ['shutting down'] };
-    if (this.#services === null) return { ready: false, reasons: ['starting'] };
+    if (this.#services === null || !this.#callsOpen) return { ready: false, reasons: ['starting'] };
     return { ...this.#services.ready(), warnings: this.#tls?.warnings() ?? [] };
   }
 

@@ -1,15 +1,18 @@
+import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { access, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
+import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { type Coordinator, createCoordinator, startCoordinator } from '../../src/coordinator.js';
 import { serve } from '../../src/main.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
-import { killAndWait } from '../support/postgres.js';
+import { migrate } from '../../src/storage/postgres/migrate.js';
+import { ANYBODY_BLOCKED, createTestDatabase, killAndWait } from '../support/postgres.js';
 
 let dataDir: string;
 const running: Coordinator[] = [];
@@ -103,6 +106,34 @@ describe('the coordinator', () => {
       expect([undefined, 0]).toContain(((await starting) as { exitCode?: number } | undefined)?.exitCode);
     }
     await expect(postmaster()).rejects.toThrow('ENOENT');
+  });
+
+  it('says that it is ready only when it lets callers in, whatever has loaded before', async () => {
+    const database = await createTestDatabase();
+    await migrate(database.url, { log: () => undefined });
+    const tokens = join(dataDir, 'tokens.json');
+    const token = 'a-token-of-an-operator-for-this-test';
+    const token_sha256 = createHash('sha256').update(token).digest('hex');
+    await writeFile(tokens, JSON.stringify({ principals: [{ name: 'op', roles: ['operator'], token_sha256 }] }));
+    const env = { WRIT_DATABASE_URL: database.url, WRIT_TOKENS_FILE: tokens };
+    const coordinator = createCoordinator(config(env), createLogger('silent'));
+    running.push(coordinator);
+    // The namespaces load, and then the start waits for the signing keys.
+    const [keys, looking] = [new pg.Client(database.url), new pg.Client(database.url)];
+    await Promise.all([keys.connect(), looking.connect()]);
+    await keys.query('BEGIN; LOCK TABLE writ.signing_key IN ACCESS EXCLUSIVE MODE');
+    const starting = coordinator.start();
+    await until('the start waits for the keys', async () => ((await looking.query(ANYBODY_BLOCKED)).rowCount ?? 0) > 0);
+    const call = async () =>
+      (await fetch(`http://${coordinator.http}/v1/runs`, { headers: { authorization: `Bearer ${token}` } })).status;
+    expect(await call()).toBe(503);
+    expect(await readiness(coordinator)).toBe(503);
+    await keys.query('ROLLBACK');
+    await Promise.all([keys.end(), looking.end()]);
+    await starting;
+    expect([await readiness(coordinator), await call()]).toEqual([200, 200]);
+    await coordinator.stop();
+    await database.drop();
   });
 
   it('reads its tokens file before it looks for a database', async () => {
