@@ -119,11 +119,21 @@ class FileReader {
 
   /** Of one file every key is there once; several files may share lists and maps. */
   private refuseRepeated(items: readonly Pair<Node, Node | null>[]): void {
-    const seen = new Set<unknown>();
+    const seen = new Map<unknown, number>();
     for (const { key } of items) {
       const name = isScalar(key) ? key.value : key;
-      if (seen.has(name)) this.problem('yaml', 'Map keys must be unique.', '', key.range?.[0] ?? 0);
-      seen.add(name);
+      const at = key.range?.[0] ?? 0;
+      const before = seen.get(name);
+      if (before === undefined) seen.set(name, at);
+      else {
+        const { line } = this.position(before);
+        this.problem(
+          'repeated_key',
+          `${JSON.stringify(name)} is already there: in line ${line}. Keep one.`,
+          String(name),
+          at,
+        );
+      }
     }
   }
 

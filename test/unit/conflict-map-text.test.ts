@@ -63,7 +63,7 @@ describe('the text of a map', () => {
     ['version: 1\nkinds: { a: b }\n', '2:8 invalid_value kinds'],
     ['version: 1\nkinds:\n', '2:7 invalid_value kinds'],
     ['version: 1\nconflicts: [ { between: [a] } ]\n', '2:25 invalid_value conflicts[0].between'],
-    ['version: 1\nversion: 1\n', '2:1 yaml '],
+    ['version: 1\nversion: 1\n', '2:1 repeated_key version'],
     ['version: 1\nprofiles: { "a b": {} }\n', '2:20 invalid_value profiles["a b"]'],
     ['version: 1\nprofiles: { __proto__: {} }\n', '2:13 unknown_key profiles'],
     ['version: 1\n__proto__: {}\n', '2:1 unknown_key '],
@@ -189,6 +189,13 @@ describe('fragments of a directory', () => {
     expect(told([base, { name: 'x', text: 'version: 1\nunmatched: observe\n' }])).toEqual([
       '2:1 repeated_key unmatched',
     ]);
+  });
+
+  it('may not say a key twice in one file either, at the top or below', () => {
+    const twice = checkConflictMapText('version: 1\nkinds: []\nsets: {}\nkinds: []\n').problems;
+    expect(twice.map(({ code, line, column }) => [code, line, column])).toEqual([['repeated_key', 4, 1]]);
+    expect(twice[0]?.message).toContain('in line 2');
+    expect(told('version: 1\nprofiles:\n  prod: {}\n  prod: {}\n')).toEqual(['4:3 repeated_key profiles.prod']);
   });
 
   it('merge into one text that says the same, comments kept', () => {
