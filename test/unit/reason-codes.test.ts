@@ -4,6 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { ROLES } from '../../src/auth/principal.js';
 import { rolesFor } from '../../src/auth/roles.js';
 import { found as foundCodes, reasonCodes } from '../../src/console/pure/reason-codes.js';
+import { EVENT_KINDS } from '../../src/engine/event-codec.js';
 
 /**
  * docs/reason-codes.md and docs/conflict-map.md name every code there is, and no other; so do the tables of methods,
@@ -235,5 +236,13 @@ describe('the tables of settings and metrics', () => {
     const files = ['src/platform/metrics.ts', ...filesBelow('src/platform/metrics', '.ts')];
     const metrics = found(/'(writ_[a-z_]+)'/g, files);
     expect(sorted(documented('docs/operations.md', 'Metrics').keys())).toEqual(sorted(metrics));
+  });
+});
+
+describe('the operations guide', () => {
+  it('names every kind of event, by which `writ audit events --kind` looks for it', () => {
+    const [, kinds = ''] = read('docs/operations.md').split('\nKinds of events: ');
+    const named = [...(kinds.split(' Allowed checks')[0] ?? '').matchAll(/`([a-z_]+)`/g)].map(([, kind = '']) => kind);
+    expect(named.toSorted()).toEqual([...EVENT_KINDS].toSorted());
   });
 });
