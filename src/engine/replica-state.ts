@@ -118,7 +118,9 @@ export class ReplicaState {
   private rememberLease(leaseId: string): void {
     this.remember(() => {
       const lease = this.state.leases.get(leaseId);
-      if (lease?.state === 'ended' && !underLockDelay(lease)) this.state.leases.delete(leaseId);
+      if (lease?.state !== 'ended' || underLockDelay(lease)) return;
+      this.state.leases.delete(leaseId);
+      this.state.keys.delete(bindingId(runScope(lease.runId), lease.idempotencyKey));
     });
   }
 
@@ -138,8 +140,13 @@ export class ReplicaState {
     });
   }
 
+  /** The key of a request that waits is forgotten with its lease: callers who wait call again by it, time after time. */
   private rememberKey(scope: string, key: string): void {
-    this.remember(() => this.state.keys.delete(bindingId(scope, key)));
+    this.remember(() => {
+      const id = bindingId(scope, key);
+      const waits = this.state.leases.get(this.state.keys.get(id)?.leaseId ?? '')?.state === 'waiting';
+      if (!waits) this.state.keys.delete(id);
+    });
   }
 
   private remember(forgetIt: () => void): void {

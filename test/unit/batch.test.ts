@@ -7,6 +7,7 @@ import { decideCreateRun, decideUpdateRunState } from '../../src/domain/decide/r
 import { decideSweep } from '../../src/domain/decide/upkeep.js';
 import type { DomainEvent } from '../../src/domain/event.js';
 import { BaseHolderIndex, type Holder, OverlayHolderIndex } from '../../src/domain/holder-index.js';
+import { runScope } from '../../src/domain/key-binding.js';
 import { bindingId, overlay } from '../../src/domain/state.js';
 import { BaseTable, OverlayTable } from '../../src/domain/table.js';
 import { SECOND } from '../../src/domain/time.js';
@@ -604,6 +605,29 @@ describe('a replica that follows and one that decides (P7)', () => {
     follower.follow(rows(ns));
     expect(follower.state.keys.size).toBeLessThan(45_000);
     expect(follower.forgottenThrough).toBeGreaterThan(0);
+  });
+
+  it('keep the key of a request that waits, however much ends meanwhile, and forget it with its lease (P6)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const holder = ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    const key = bindingId(runScope('b'), waiting.idempotencyKey);
+    const much = (): void => {
+      for (let index = 0; index < 10; index += 1) ns.release(ns.hold('a', leased(`doc/other/${index}`)));
+    };
+    const followed = (): ReplicaState => {
+      const follower = new ReplicaState('test', null, 2);
+      follower.follow(rows(ns));
+      return follower;
+    };
+    much();
+    expect(followed().state.keys.get(key)).toMatchObject({ leaseId: waiting.leaseId });
+    expect(followed().state.keys.size).toBeLessThan(10);
+    ns.release(holder);
+    ns.release(ns.lease(waiting));
+    much();
+    expect(followed().state.keys.get(key)).toBeUndefined();
+    expect(followed().state.keys.size).toBeLessThan(10);
   });
 });
 
