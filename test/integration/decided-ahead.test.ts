@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Decision } from '../../src/domain/decide/decision.js';
-import { SECOND } from '../../src/domain/time.js';
+import { type Micros, SECOND } from '../../src/domain/time.js';
 import type { NamespaceEngine } from '../../src/engine/namespace-engine.js';
 import type { EngineOptions } from '../../src/engine/options.js';
 import { monotonicMicros } from '../../src/platform/clock.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
-import { type AppendBatch, type AppendResult, type Store, StoreError } from '../../src/storage/store.js';
+import { type AppendBatch, type AppendResult, type Gate, type Store, StoreError } from '../../src/storage/store.js';
 import { digestOf } from '../support/domain.js';
 import { engineOptions, note, startedEngine } from '../support/engine.js';
 import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
@@ -40,27 +40,59 @@ interface World {
   readonly first: Promise<{ readonly revision: number }>;
 }
 
-/** An engine whose append is on its way until it is let go; `append`: what then becomes of it. */
-async function onItsWay(
-  append: (batch: AppendBatch) => Promise<AppendResult>,
-  more: Partial<EngineOptions> = {},
-): Promise<World> {
+/**
+ * The store, and this machine, by clocks that stand still: what was decided a quarter of a second ago is decided again, and
+ * how long the steps of a test take is not for the test to say.
+ */
+function standingStill(): { store: Store; monotonicNow: () => Micros } {
+  const here = monotonicMicros();
+  let there: Micros | null = null;
+  const at = <G extends Gate | null>(gate: G): G => {
+    if (gate === null) return gate;
+    there ??= gate.now;
+    return { ...gate, now: there };
+  };
+  return {
+    monotonicNow: () => here,
+    store: {
+      ...store,
+      async loadSnapshot(namespace) {
+        const snapshot = await store.loadSnapshot(namespace);
+        return snapshot === null ? null : { ...snapshot, gate: at(snapshot.gate) };
+      },
+      readGate: async (namespace) => at(await store.readGate(namespace)),
+      async append(batch) {
+        const result = await store.append(batch);
+        return { ...result, gate: at(result.gate) } as AppendResult;
+      },
+    },
+  };
+}
+
+/** What becomes of a batch; `send` appends it. */
+type Fate = (batch: AppendBatch, send: Store['append']) => Promise<AppendResult>;
+const written: Fate = (batch, send) => send(batch);
+
+/** An engine whose append is on its way until it is let go; `fate`: what then becomes of it. */
+async function onItsWay(fate: Fate, more: Partial<EngineOptions> = {}): Promise<World> {
+  const still = standingStill();
   const sent = latch();
   const gone = latch();
   let isFirst = true;
   const slow: Store = {
-    ...store,
+    ...still.store,
     async append(batch) {
-      if (!isFirst) return store.append(batch);
+      if (!isFirst) return still.store.append(batch);
       isFirst = false;
       sent.open();
       await gone.promise;
-      return append(batch);
+      return fate(batch, still.store.append);
     },
   };
   const namespace = `ahead-${++namespaces}`;
   const other = await startedEngine(engineOptions({ store }), namespace);
-  const engine = await startedEngine(engineOptions({ store: slow, maxQueue: 3, ...more }), namespace);
+  const { monotonicNow } = still;
+  const engine = await startedEngine(engineOptions({ store: slow, monotonicNow, maxQueue: 3, ...more }), namespace);
   const first = engine.submit('test', note('first'));
   first.catch(() => undefined);
   await sent.promise;
@@ -86,7 +118,7 @@ const revisionOf = (decision: Decision): number => decision.state.revision;
 
 describe('what comes while a batch is on its way', () => {
   test('is decided on top of it, told to nobody, and written once that batch is acknowledged', async () => {
-    const { engine, other, first, letGo } = await onItsWay(store.append);
+    const { engine, other, first, letGo } = await onItsWay(written);
     const before = engine.state.revision;
     const second = watched(note('second'));
     const answer = engine.submit('test', second.decide);
@@ -101,8 +133,8 @@ describe('what comes while a batch is on its way', () => {
   });
 
   test('is decided on top of it also when the log brought it before its answer', async () => {
-    const { engine, first, letGo } = await onItsWay(async (batch) => {
-      const result = await store.append(batch);
+    const { engine, first, letGo } = await onItsWay(async (batch, send) => {
+      const result = await send(batch);
       await engine.read(revisionOf as never);
       return result;
     });
@@ -117,7 +149,7 @@ describe('what comes while a batch is on its way', () => {
   });
 
   test('is decided again when another replica was faster', async () => {
-    const { engine, other, first, letGo } = await onItsWay(store.append);
+    const { engine, other, first, letGo } = await onItsWay(written);
     const before = engine.state.revision;
     const [second, third] = [watched(revisionOf), watched(note('third'))];
     const answers = [engine.submit('test', second.decide), engine.submit('test', third.decide)] as const;
@@ -150,13 +182,13 @@ describe('what comes while a batch is on its way', () => {
   test.each(['written', 'answered'])('is decided again when it took a second until that batch was %s', async (held) => {
     let later = 0;
     const { engine, first, letGo } = await onItsWay(
-      async (batch) => {
-        const result = await store.append(batch);
+      async (batch, send) => {
+        const result = await send(batch);
         if (result.outcome !== 'appended') return result;
         later = held === 'answered' ? SECOND : 0;
         return { ...result, gate: { ...result.gate, now: result.gate.now + (SECOND - later) } };
       },
-      { monotonicNow: () => monotonicMicros() + later },
+      { monotonicNow: () => later },
     );
     const before = engine.state.revision;
     const times: number[] = [];
@@ -175,7 +207,7 @@ describe('what comes while a batch is on its way', () => {
   });
 
   test('and has no form in the log fails alone', async () => {
-    const { engine, first, letGo } = await onItsWay(store.append);
+    const { engine, first, letGo } = await onItsWay(written);
     const bad = (decision: Decision) =>
       decision.emit({ kind: 'texts_erased', runId: '', reason: '' }, { requestIds: ['half a pair: \ud800'] });
     const third = watched(note('third'));
@@ -188,7 +220,7 @@ describe('what comes while a batch is on its way', () => {
   });
 
   test('counts as waiting: past the bound it is refused', async () => {
-    const { engine, first, letGo } = await onItsWay(store.append);
+    const { engine, first, letGo } = await onItsWay(written);
     const second = watched(note('second'));
     const waiting = ['third', 'fourth'].map(note);
     const answers = [second.decide, ...waiting].map((decide) => engine.submit('test', decide));
@@ -199,7 +231,7 @@ describe('what comes while a batch is on its way', () => {
   });
 
   test('is told at once that its replica shuts down', async () => {
-    const { engine, first, letGo } = await onItsWay(store.append);
+    const { engine, first, letGo } = await onItsWay(written);
     const second = watched(note('second'));
     const answer = engine.submit('test', second.decide);
     await second.once;
