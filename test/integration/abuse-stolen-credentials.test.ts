@@ -312,8 +312,8 @@ describe('replayed', () => {
   );
 
   it('after the end of the run’s authority it is refused, and died before it', async () => {
-    // 5 s of tolerance and 1 s of skew before the end.
-    const lease = await hold({ forSeconds: 9 });
+    // 5 s of tolerance and 1 s of skew before the end; as long before that again, so that it is taken first.
+    const lease = await hold({ forSeconds: 12 });
     const credential = await issue(lease);
     expect(await both(lease, credential)).toEqual(['ok', 'ok']);
     const died = await eventually(

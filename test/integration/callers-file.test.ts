@@ -27,10 +27,15 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
+/** At one stroke: whoever looks meanwhile sees no half of it. */
+async function replace(path: string, text: string): Promise<void> {
+  await writeFile(`${path}.new`, text);
+  await rename(`${path}.new`, path);
+}
+
 async function write(...names: string[]): Promise<void> {
   const principals = names.map((name) => ({ name, roles: ['runner'], token_sha256: hashToken(`token-${name}`) }));
-  await writeFile(`${file}.new`, JSON.stringify({ principals }));
-  await rename(`${file}.new`, file);
+  await replace(file, JSON.stringify({ principals }));
 }
 
 async function start(): Promise<void> {
@@ -71,7 +76,7 @@ it('keeps the file before when the new one cannot be used, and says what is wron
   await write('a');
   await start();
   callers.open([], (now) => known.push(now));
-  await writeFile(file, '{"principals":[{"name":"a","roles":["root"]}]}');
+  await replace(file, '{"principals":[{"name":"a","roles":["root"]}]}');
   await expect.poll(() => log.join('')).toContain('the new principals file is not used');
   expect(log.join('')).toContain('principals.0.roles.0');
   expect(knows('a')).toBe(true);
@@ -89,8 +94,7 @@ it('takes a key set beside it that changed, and keeps the one before when the ne
   ];
   const writeKeys = async (pair: typeof one) => {
     const keys = [{ ...(await exportJWK(pair.publicKey)), kid: 'k', alg: 'ES256' }];
-    await writeFile(join(directory, 'keys.json.new'), JSON.stringify({ keys }));
-    await rename(join(directory, 'keys.json.new'), join(directory, 'keys.json'));
+    await replace(join(directory, 'keys.json'), JSON.stringify({ keys }));
   };
   let serial = 0;
   const isKnown = async (by: typeof one): Promise<boolean> => {
@@ -115,14 +119,14 @@ it('takes a key set beside it that changed, and keeps the one before when the ne
     algorithms: ['ES256'],
     mappings: [{ claims: { sub: 'ci' }, principal: 'ci:{sub}', roles: ['runner'] }],
   };
-  await writeFile(file, JSON.stringify({ principals: [], issuers: [issuer] }));
+  await replace(file, JSON.stringify({ principals: [], issuers: [issuer] }));
   await start();
   callers.open([], () => undefined);
   expect([await isKnown(one), await isKnown(two)]).toEqual([true, false]);
   await writeKeys(two);
   await expect.poll(() => isKnown(two)).toBe(true);
   expect(await isKnown(one)).toBe(false);
-  await writeFile(join(directory, 'keys.json'), '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}');
+  await replace(join(directory, 'keys.json'), '{"keys":[{"kty":"oct","k":"c2VjcmV0"}]}');
   await expect.poll(() => log.join('')).toContain('must be a JSON Web Key Set');
   expect(await isKnown(two)).toBe(true);
 });

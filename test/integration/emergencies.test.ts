@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { WritClient } from '../../src/clients/common/connect.js';
 import { toTimestamp } from '../../src/clients/common/time.js';
+import { SECOND } from '../../src/domain/time.js';
 import { FenceReason, WriteResult } from '../../src/gen/writ/v1/fence_service.js';
 import { type AcquireWriteSetResponse, FreezeOutcome, ThawOutcome } from '../../src/gen/writ/v1/lease_service.js';
 import { Access, type Lease, type Refusal, RefusalKind, Scope } from '../../src/gen/writ/v1/types.js';
@@ -146,7 +147,7 @@ test('a request that waits on one replica is granted by the thaw on another', as
 test('a freeze that has an end thaws by itself, and whoever waits is granted', async () => {
   const area = freshArea();
   const { now } = await a.api.listFreezes(as('operator'), { resource: '', page: { size: 1, token: '' } });
-  await freeze(a, area, { until: toTimestamp(now + 1_500_000) });
+  await freeze(a, area, { until: toTimestamp(now + 4 * SECOND) });
   expect(refusalOf(await acquire(b.client('runner'), area)).kind).toBe(RefusalKind.REFUSAL_KIND_FROZEN);
   leaseOf(await acquire(b.client('runner'), area, { wait: 60n }));
   const { freezes } = await a.client('operator').lease.listFreezes({ resource: area });

@@ -42,11 +42,11 @@ describe('a reader that takes nothing', () => {
     await once(server, 'listening');
     const request = get({ port: (server.address() as AddressInfo).port, host: '127.0.0.1' });
     const [answer] = (await once(request, 'response')) as [IncomingMessage];
-    await vi.waitFor(() => expect(isClosed).toBe(true), { timeout: 15_000, interval: 100 });
+    await vi.waitFor(() => expect(isClosed).toBe(true), { timeout: 60_000, interval: 100 });
     expect(streams.size).toBe(0);
     answer.resume();
     await expect(once(answer, 'end')).rejects.toMatchObject({ code: 'ECONNRESET' });
     expect(troubles).toEqual([]);
     expect(written).not.toHaveBeenCalled();
-  }, 20_000);
+  });
 });

@@ -120,14 +120,14 @@ describe('the HTTP server', () => {
   it('keeps no answer for a caller that does not read it', async () => {
     const jwks = 'x'.repeat(32 << 20);
     const api = { ...API, getKeys: async () => ({ jwks, maxAge: 0, issuer: '' }) } as unknown as Api;
+    // Both ends are of this process; those of the tests before go by and by.
+    const ends = () => process.getActiveResourcesInfo().filter((one) => one === 'TCPSocketWrap').length;
+    await vi.waitFor(() => expect(ends()).toBe(0), { timeout: 30_000 });
     const { hostname, port } = new URL(await start(0, undefined, api, { stalledAfterMs: 200 }));
     const socket = connect(Number(port), hostname);
     socket.write('GET /.well-known/jwks.json HTTP/1.1\r\nhost: writ\r\n\r\n');
     await once(socket, 'readable');
-    // Both ends are of this process.
-    const ends = () => process.getActiveResourcesInfo().filter((one) => one === 'TCPSocketWrap').length;
-    const open = ends();
-    await vi.waitFor(() => expect(ends()).toBe(open - 1), { timeout: 5_000 });
+    await vi.waitFor(() => expect(ends()).toBe(1), { timeout: 30_000 });
     let bytes = 0;
     socket.on('error', () => undefined);
     socket.on('data', (part: Buffer) => {
@@ -238,7 +238,7 @@ describe('the HTTP server', () => {
     silent.on('error', () => undefined);
     const begun = performance.now();
     await server.stop(300);
-    expect(performance.now() - begun).toBeLessThan(3000);
+    expect(performance.now() - begun).toBeLessThan(15_000);
     silent.destroy();
   });
 
