@@ -5,7 +5,7 @@ import { generateKeyPair, generateProof } from 'dpop';
 import express from 'express';
 import { Hono } from 'hono';
 import { calculateJwkThumbprint, exportJWK } from 'jose';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import {
   createCredentialVerifier,
   createGate,
@@ -16,6 +16,7 @@ import {
 } from '../../src/clients/target/index.js';
 import type { Confirmation } from '../../src/domain/credential.js';
 import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
 import { as, createRun, granted, ISSUER, putMap, write } from '../support/coordinator.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
 
@@ -58,17 +59,24 @@ async function issue(confirmation: Confirmation | null): Promise<string> {
 beforeAll(async () => {
   replica = await startServedReplica();
   await putMap(replica.api, MAP);
-  lease = await granted(replica.api, await createRun(replica.api), [write('release/prod-eu', 'promote')]);
+  // For all tests of the file, however long the machine takes for them.
+  lease = await granted(replica.api, await createRun(replica.api), [write('release/prod-eu', 'promote')], {
+    ttl: 300 * SECOND,
+  });
   holder = await generateKeyPair('ES256', { extractable: true });
-  const thumbprint = await calculateJwkThumbprint(await exportJWK(holder.publicKey));
-  bound = await issue({ kind: 'jkt', thumbprint });
-  unbound = await issue(null);
   const keys = (await replica.keys()) as never;
   gate = createGate({
     client: replica.client('target'),
     routes: ROUTES,
     verifier: createCredentialVerifier({ issuer: ISSUER, audience: 'target', keys, dpop: {} }),
   });
+});
+
+// They live a minute.
+beforeEach(async () => {
+  const thumbprint = await calculateJwkThumbprint(await exportJWK(holder.publicKey));
+  bound = await issue({ kind: 'jkt', thumbprint });
+  unbound = await issue(null);
 });
 
 afterAll(async () => {

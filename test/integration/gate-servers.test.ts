@@ -11,6 +11,7 @@ import { Hono } from 'hono';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createGate, decisionOf, expressGate, type Gate, honoGate, writesOf } from '../../src/clients/target/index.js';
 import type { Lease } from '../../src/domain/lease.js';
+import { SECOND } from '../../src/domain/time.js';
 import { LOCAL_NAMES, testAuthority } from '../support/certificates.js';
 import { as, createRun, granted, putMap, write } from '../support/coordinator.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
@@ -100,7 +101,8 @@ beforeAll(async () => {
   replica = await startServedReplica();
   await putMap(replica.api, MAP);
   runId = await createRun(replica.api);
-  lease = await granted(replica.api, runId, [write('release/prod-eu', 'promote')]);
+  // For all tests of the file, however long the machine takes for them.
+  lease = await granted(replica.api, runId, [write('release/prod-eu', 'promote')], { ttl: 300 * SECOND });
   gate = createGate({ client: replica.client('target'), routes: ROUTES });
   directory = await mkdtemp(join(tmpdir(), 'writ-gate-'));
   ports.set('hono', await listening(serve({ fetch: honoApp().fetch, hostname: '127.0.0.1', port: 0 }) as HttpServer));

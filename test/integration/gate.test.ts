@@ -21,6 +21,7 @@ import type { Confirmation } from '../../src/domain/credential.js';
 import type { Lease } from '../../src/domain/lease.js';
 import { as, createRun, eventually, granted, ISSUER, putMap, write } from '../support/coordinator.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
+import { latch } from '../support/target-servers.js';
 
 /** The gate, asked as a plain function, with a real coordinator behind it. */
 
@@ -280,9 +281,11 @@ describe('a write under a lease', () => {
 
   it('R4: of a tracked action, sent again while it runs, is another write in flight, under the same request id', async () => {
     const by = await createRun(replica.api);
-    const lease = await granted(replica.api, by, [write('pointer/slow', 'set')]);
+    const name = freshEnv();
+    const requestId = `slow-${name}`;
+    const lease = await granted(replica.api, by, [write(`pointer/${name}`, 'set')]);
     const set = async () =>
-      allowed(await ask('PUT', '/pointers/slow', { ...presenting(lease), 'x-request-id': 'slow-1' })).writes[0]
+      allowed(await ask('PUT', `/pointers/${name}`, { ...presenting(lease), 'x-request-id': requestId })).writes[0]
         ?.admissionId ?? '';
     const slow = await set();
     const resent = await set();
@@ -297,9 +300,9 @@ describe('a write under a lease', () => {
     expect(await reportWrite(target, { writes: [{ admissionId: slow, result: 'succeeded' }] })).toEqual(['closed']);
     expect(await stop()).toBe('stopped');
     // Found by the id that the caller sent, and by that of each attempt, which says whose it is.
-    const admitted = (await eventsOf('slow-1')).filter(({ kind }) => kind === 'writes_admitted');
+    const admitted = (await eventsOf(requestId)).filter(({ kind }) => kind === 'writes_admitted');
     expect(admitted).toHaveLength(2);
-    const [attempt = ''] = admitted[0]?.requestIds.filter((id) => id !== 'slow-1') ?? [];
+    const [attempt = ''] = admitted[0]?.requestIds.filter((id) => id !== requestId) ?? [];
     expect((await eventsOf(attempt)).map(({ revision }) => revision)).toContain(admitted[0]?.revision);
   });
 });
@@ -328,23 +331,25 @@ describe('a conflict on a shared document (W4)', () => {
   const stops = { ...goesOn, retryable: false, stops: true };
 
   it('lets the run that asked for it by name read again and decide anew, and stops one to which a rule gave it', async () => {
-    const named = await granted(replica.api, runId, [write('page/named', 'replace')]);
-    expect(await conflict('/pages/named', presenting(named))).toEqual(goesOn);
-    const implied = await granted(replica.api, runId, [write('site/home', 'publish')]);
-    const index = implied.entries.findIndex(({ resource }) => resource === 'page/home');
+    const [page, home] = [freshEnv(), freshEnv()];
+    const named = await granted(replica.api, runId, [write(`page/${page}`, 'replace')]);
+    expect(await conflict(`/pages/${page}`, presenting(named))).toEqual(goesOn);
+    const implied = await granted(replica.api, runId, [write(`site/${home}`, 'publish')]);
+    const index = implied.entries.findIndex(({ resource }) => resource === `page/${home}`);
     expect(implied.entries[index]?.impliedBy).toBe('implies[0]');
-    expect(await conflict('/pages/home', presenting(implied, index))).toEqual(stops);
+    expect(await conflict(`/pages/${home}`, presenting(implied, index))).toEqual(stops);
   });
 
   it('counts by a credential what its lease was asked for, and stops where nobody was asked', async () => {
-    const named = await granted(replica.api, runId, [write('page/mine', 'replace')]);
-    expect(await conflict('/pages/mine', { authorization: `Bearer ${await issue(named)}` })).toEqual(goesOn);
-    const implied = await granted(replica.api, runId, [write('site/ours', 'publish')]);
-    expect(await conflict('/pages/ours', { authorization: `Bearer ${await issue(implied)}` })).toEqual(stops);
-    const note = await granted(replica.api, runId, [write('note/mine', 'replace')]);
+    const [mine, ours] = [freshEnv(), freshEnv()];
+    const named = await granted(replica.api, runId, [write(`page/${mine}`, 'replace')]);
+    expect(await conflict(`/pages/${mine}`, { authorization: `Bearer ${await issue(named)}` })).toEqual(goesOn);
+    const implied = await granted(replica.api, runId, [write(`site/${ours}`, 'publish')]);
+    expect(await conflict(`/pages/${ours}`, { authorization: `Bearer ${await issue(implied)}` })).toEqual(stops);
+    const note = await granted(replica.api, runId, [write(`note/${mine}`, 'replace')]);
     const local = newGate({ verifier: await verifier(), local: ['note/{name}'] });
     const authorization = `Bearer ${await issue(note)}`;
-    expect(await conflict('/notes/mine', { authorization }, local)).toEqual({ ...stops, decidedBy: 'credential' });
+    expect(await conflict(`/notes/${mine}`, { authorization }, local)).toEqual({ ...stops, decidedBy: 'credential' });
   });
 });
 
@@ -599,7 +604,9 @@ describe('while the coordinator cannot be reached', () => {
     const path = `/routes/${env}/shift`;
     const authorization = `Bearer ${await issue(lease)}`;
     const other = `Bearer ${await issue(onRelease)}`;
-    expect(allowed(await ask('POST', path, { authorization }, {}, bold)).decidedBy).toBe('coordinator');
+    // Asked by one with more patience: a slow moment of a coordinator that is there is no outage.
+    const patient = newGate({ routes: ROUTES, verifier: await verifier(), guard: {} });
+    expect(allowed(await ask('POST', path, { authorization }, {}, patient)).decidedBy).toBe('coordinator');
     await replica.down();
     try {
       const decision = allowed(await ask('POST', path, { authorization }, {}, bold));
@@ -644,7 +651,21 @@ describe('while the coordinator cannot be reached', () => {
   });
 
   it('a gate that has too much to do is no outage: such a route lets nothing in by that (P3)', async () => {
-    const { path, headers, bold } = await boldly({ checks: { maxInFlight: 1, maxWaiting: 0 } });
+    const made = await verifier();
+    const all = latch();
+    let verified = 0;
+    // All of them come to the check at one moment, however long the verification of each takes.
+    const verifying: CredentialVerifier = {
+      nonce: () => made.nonce(),
+      verifyCredential: async (...args) => {
+        const credential = await made.verifyCredential(...args);
+        verified += 1;
+        if (verified === 3) all.open();
+        await all.promise;
+        return credential;
+      },
+    };
+    const { path, headers, bold } = await boldly({ checks: { maxInFlight: 1, maxWaiting: 0 }, verifier: verifying });
     const decisions = await Promise.all(Array.from({ length: 3 }, () => ask('POST', path, headers, {}, bold)));
     expect(decisions.map(byWhom).sort()).toEqual(['coordinator', 'gate_overloaded', 'gate_overloaded']);
   });
@@ -666,7 +687,7 @@ describe('while the coordinator cannot be reached', () => {
           return credential;
         },
       };
-      const checks = { timeoutMs: 700, maxInFlight: 1, maxWaiting: 1 };
+      const checks = { timeoutMs: 1_500, maxInFlight: 1, maxWaiting: 1 };
       const { path, headers, bold } = await boldly({ client, checks, verifier: verifying });
       const unproven = { 'writ-lease': 'x', 'writ-fencing-token': '1' };
       const first = ask('POST', path, unproven, { signal: gone.signal }, bold);
