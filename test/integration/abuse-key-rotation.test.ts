@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -106,7 +107,10 @@ const keyIn = async (state: string): Promise<string> =>
     ?.key_id ?? '';
 
 it('F20: through 10 rotations and 50 restarts nothing genuine is refused, and keys are fetched once in a window', async () => {
-  const lease = await granted(steady.api, await createRun(steady.api), [write('release/prod', 'promote')], {
+  // Of its own, should this be the second attempt: the first one's verifiers have fetched too, and its lease lives on.
+  fetches.clear();
+  const resource = `release/${randomUUID()}`;
+  const lease = await granted(steady.api, await createRun(steady.api), [write(resource, 'promote')], {
     ttl: 300 * SECOND,
   });
   const failures: string[] = [];
@@ -125,7 +129,7 @@ it('F20: through 10 rotations and 50 restarts nothing genuine is refused, and ke
       await verifier.verifyCredential(credential).catch((error: CredentialRefused) => {
         failures.push(`${number}: ${error.reason} of ${kid}, knowing ${fetches.get(`/${number}`)?.kids}`);
       });
-      if (!(await allowedBy(steady, credential, 'release/prod'))) failures.push(`a check: ${kid}`);
+      if (!(await allowedBy(steady, credential, resource))) failures.push(`a check: ${kid}`);
       verified += 1;
     }
   });
@@ -141,7 +145,7 @@ it('F20: through 10 rotations and 50 restarts nothing genuine is refused, and ke
       await restarted.stop();
       restarted = await startReplica({ url: database.url });
       const fromIt = await issue(restarted, lease);
-      if (!(await allowedBy(steady, fromIt, 'release/prod'))) failures.push('of the restarted one');
+      if (!(await allowedBy(steady, fromIt, resource))) failures.push('of the restarted one');
       if (restart % RESTARTS_PER_ROTATION !== 0) continue;
       await rotate(verifiedByAll);
     }
@@ -181,7 +185,10 @@ async function rotate(verifiedByAll: () => Promise<void>): Promise<void> {
   expect(await keyIn('current')).toBe(next);
   // The steady replica signs by what it read lately. When it has read that, and what it signed before is used up, the key
   // of before may go.
-  expect((await steady.api.listSigningKeys()).find(({ state }) => state === 'current')?.keyId).toBe(next);
+  await eventually(
+    async () => (await steady.api.listSigningKeys()).find(({ state }) => state === 'current')?.keyId,
+    (current) => current === next,
+  );
   await verifiedByAll();
   await sql.query(`UPDATE writ.signing_key SET replaced_at_us = activated_at_us WHERE state = 'previous'`);
 }

@@ -62,13 +62,22 @@ afterAll(async () => {
   await database?.drop();
 });
 
-function send(path: string, message: Buffer): Promise<string> {
+/** The code of the answer. A replica that the machine gave no time for a while says so, and is asked again. */
+async function answerTo(path: string, message: Buffer): Promise<string> {
+  for (;;) {
+    const error = await send(path, message);
+    if (error?.code === status.UNAVAILABLE && error.details.includes('heartbeat')) continue;
+    return error === null ? 'OK' : (status[error.code] ?? '');
+  }
+}
+
+function send(path: string, message: Buffer): Promise<ServiceError | null> {
   const metadata = new Metadata();
   metadata.set('authorization', 'Bearer token');
   const identity = (bytes: Buffer): Buffer => bytes;
   const options = { deadline: Date.now() + DEADLINE_MS };
   return new Promise((resolve) => {
-    const done = (error: ServiceError | null): void => resolve(error === null ? 'OK' : (status[error.code] ?? ''));
+    const done = (error: ServiceError | null): void => resolve(error);
     if (STREAMS.has(path)) {
       const stream = client.makeServerStreamRequest(path, identity, identity, message, metadata, options);
       stream
@@ -82,14 +91,17 @@ function send(path: string, message: Buffer): Promise<string> {
 describe('the coordinator', () => {
   it('answers whatever it is asked, blames nobody but the caller, and goes on', async () => {
     const runId = await createRun(replica.api);
-    const { leaseId } = await granted(replica.api, runId, [write('release/prod-eu', 'promote')]);
-    const words = [runId, leaseId, 'release/prod-eu', 'promote', 'default', MAP, 'key-1', '{all...}'];
+    // Of its own, should this be the second attempt.
+    const resource = `release/${runId}`;
+    errors.length = 0;
+    const { leaseId } = await granted(replica.api, runId, [write(resource, 'promote')]);
+    const words = [runId, leaseId, resource, 'promote', 'default', MAP, 'key-1', '{all...}'];
     const random = seeded(20261129);
     const seen = new Map<string, number>();
     for (let round = 0; round < ROUNDS; round += 1) {
       const calls = [...readContract().requests].map(async ([path, request]) => {
         const whole = randomMessage(request, random, words);
-        const code = await send(path, round % 4 === 0 ? damaged(whole, random) : whole);
+        const code = await answerTo(path, round % 4 === 0 ? damaged(whole, random) : whole);
         expect([...ORDINARY, 'DEADLINE_EXCEEDED'], path).toContain(code);
         seen.set(code, (seen.get(code) ?? 0) + 1);
       });

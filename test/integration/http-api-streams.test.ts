@@ -1,10 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import { bytesOf } from '../../src/cli/commands/audit-export.js';
 import { verifyLogs } from '../../src/services/verify-log.js';
-import { createRun, eventually, putMap } from '../support/coordinator.js';
+import { as, createRun, eventually, putMap } from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 import { type ServedApi, startServedApi } from '../support/served-api.js';
 
@@ -143,7 +143,8 @@ describe('the log as it grows', () => {
   it('ends for a caller whose token was revoked, and says why', async () => {
     const reader = await opened('/events/stream', 'admin');
     await expect.poll(() => reader.lastId).not.toBe('');
-    api.revoke('admin');
+    const { giveBack } = api.revoke('admin');
+    onTestFinished(giveBack);
     await expect.poll(() => reader.isOver).toBe(true);
     expect(reader.told.at(-1)).toMatchObject({ event: 'problem', data: { status: 401, reason: 'UNAUTHENTICATED' } });
   });
@@ -154,6 +155,8 @@ describe('the log as it grows', () => {
       headers: { authorization: 'Bearer token-operator' },
     });
     expect(head.status).toBe(200);
+    // Those of the tests before.
+    await expect.poll(openStreams).toBe(0);
     const open = () => opened('/events/stream', 'operator');
     for (let count = 0; count < 64; count += 1) await open();
     const refused = await api.ask('operator', 'GET /events/stream');
@@ -165,9 +168,13 @@ describe('the log as it grows', () => {
   });
 
   it('lets go of a reader that does not read, while nothing piles up for it', { timeout: 120_000 }, async () => {
+    await expect.poll(openStreams).toBe(0);
     const from = await head();
+    const { value: map } = await api.replica.api.getConflictMap(as('admin'), { version: 0 });
+    const first = map?.version ?? 0;
     // More than the sockets between hold.
-    for (let version = 0; version < 16; version += 1) await putMap(api.replica.api, largeMap(version), version);
+    for (let version = first; version < first + 16; version += 1)
+      await putMap(api.replica.api, largeMap(version), version);
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     socket.on('error', () => undefined);
     socket.pause();

@@ -49,8 +49,10 @@ interface Kind {
 const DAY = 86_400_000;
 const times = (leaseMs: number) => ({ retentionMs: DAY, inDoubtMs: DAY, leaseMs });
 
+const schemaOfItsOwn = (): string => `keys_${randomUUID().replaceAll('-', '_').slice(0, 20)}`;
+
 async function postgres(effects: 'in_transaction' | 'elsewhere_too', leaseMs: number): Promise<PostgresIdempotency> {
-  const schema = `keys_${randomUUID().replaceAll('-', '_').slice(0, 20)}`;
+  const schema = schemaOfItsOwn();
   const store = postgresIdempotency(pool, { ...times(leaseMs), effects, schema });
   await Promise.all([store.install(), store.install()]);
   return store;
@@ -571,7 +573,7 @@ describe('the answer and the change in Postgres', () => {
   });
 
   it('stay for the retention, and are purged after it, a few at a time', async () => {
-    const schema = 'short_keys';
+    const schema = schemaOfItsOwn();
     const store = postgresIdempotency(pool, { retentionMs: 1, inDoubtMs: 1, effects: 'in_transaction', schema });
     await store.install();
     const keep = postgresIdempotency(pool, { ...times(60_000), effects: 'in_transaction', schema });

@@ -99,15 +99,17 @@ describe('large leases', () => {
 
   it('that are granted together are told, all of them', async () => {
     const [holder, waiter] = [await newRun(runner), await newRun(runner)];
+    const area = randomUUID();
     const { outcome } = await runner.lease.acquireWriteSet({
-      ...{ runId: holder, entries: [{ ...setEntry('item/granted'), scope: 2 }], idempotencyKey: randomUUID() },
+      ...{ runId: holder, entries: [{ ...setEntry(`item/${area}`), scope: 2 }], ttl: TTL },
+      idempotencyKey: randomUUID(),
     });
     if (outcome?.$case !== 'lease') throw new Error(`expected a lease, got ${outcome?.$case}`);
     const { leaseId } = outcome.value;
     const session = openSession();
     for (let at = 0; at < LEASES; at += 1) {
       const value = AcquireWriteSetRequest.fromPartial({
-        ...{ runId: waiter, entries: largeSet(`granted/${at}`), ttl: TTL },
+        ...{ runId: waiter, entries: largeSet(`${area}/${at}`), ttl: TTL },
         ...{ wait: { seconds: 60n, nanos: 0 }, idempotencyKey: randomUUID() },
       });
       const answer = (await session.ask({ $case: 'acquireWriteSet', value })).at(-1)?.outcome;

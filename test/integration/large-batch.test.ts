@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createRun, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
+import { createRun, freshKey, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -35,7 +35,8 @@ afterAll(async () => {
 
 test('requests of the largest size that come together are written in batches of bounded size, all of them', async () => {
   const runs = await Promise.all(Array.from({ length: 40 }, () => createRun(replica.api)));
-  const long = (i: number, j: number): string => `item/${i}/${j}/${'x'.repeat(900)}`;
+  const area = freshKey();
+  const long = (i: number, j: number): string => `item/${area}/${i}/${j}/${'x'.repeat(900)}`;
   const leases = await Promise.all(
     runs.map((run, i) =>
       granted(

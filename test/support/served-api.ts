@@ -22,8 +22,8 @@ export interface ServedApi {
   /** Asks over HTTP; `path` begins after `/v1`. */
   ask(role: Role, request: string, options?: AskOptions): Promise<ApiAnswer>;
   client(role: Role): WritClient;
-  /** From now on nobody knows the principal's token. */
-  revoke(role: Role): void;
+  /** Until it is given back nobody knows the principal's token. */
+  revoke(role: Role): { giveBack(): void };
   /** Ends the HTTP server alone. */
   stopHttp(withinMs: number): Promise<void>;
   stop(): Promise<void>;
@@ -100,7 +100,11 @@ export async function startServedApi(env: Readonly<Record<string, string>> = {})
       clients.push(client);
       return client;
     },
-    revoke: (role) => void revoked.add(`Bearer token-${role}`),
+    revoke(role) {
+      const token = `Bearer token-${role}`;
+      revoked.add(token);
+      return { giveBack: () => void revoked.delete(token) };
+    },
     stopHttp: (withinMs) => http.stop(withinMs),
     async stop() {
       for (const client of clients) client.close();
