@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, onTestFinished } from 'vitest';
+import { freePort } from '../../src/storage/postgres/embedded/port.js';
 import { expectAccessible, inBrowser } from '../support/browser.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 import { makeTestDirectory } from '../support/global-setup.js';
@@ -20,9 +21,11 @@ inBrowser('signing in at the console', (browser) => {
   afterAll(() => coordinator?.stop());
 
   it('works by the link that the coordinator prints, once, and leaves no trace of it', async () => {
-    const page = await browser.open(coordinator.console);
+    const own = await startCoordinatorProcess();
+    onTestFinished(async () => void (await own.stop()));
+    const page = await browser.open(own.console);
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
-    expect(page.url()).toBe(`${url}/`);
+    expect(page.url()).toBe(`http://${own.http}/`);
     const session = await page.evaluate<{ principal: object }>(
       "fetch('/auth/session').then((answer) => answer.json())",
     );
@@ -32,16 +35,16 @@ inBrowser('signing in at the console', (browser) => {
       '[document.cookie, JSON.stringify({ ...localStorage, ...sessionStorage }), location.href]',
     );
     expect(seen[0]).toBe('');
-    const code = new URL(coordinator.console).hash.slice('#code='.length);
+    const code = new URL(own.console).hash.slice('#code='.length);
     expect(seen.join()).not.toContain(code);
     const cookies = await page.context().cookies();
     expect(cookies).toMatchObject([
       { name: 'writ-session', httpOnly: true, sameSite: 'Strict', secure: false, path: '/' },
     ]);
 
-    const again = await browser.open(coordinator.console);
+    const again = await browser.open(own.console);
     await again.getByRole('alert').getByText('CODE_REJECTED').first().waitFor();
-    expect(again.url()).toBe(`${url}/`);
+    expect(again.url()).toBe(`http://${own.http}/`);
     // Whoever loads the page anew is still signed in.
     await page.reload();
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
@@ -106,14 +109,12 @@ inBrowser('signing in at the console', (browser) => {
   });
 
   it('outlives a restart of the coordinator', async () => {
-    const own = await startCoordinatorProcess();
+    const env = { WRIT_HTTP_PORT: String(await freePort()) };
+    const own = await startCoordinatorProcess({ env });
     const page = await browser.open(own.console);
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
     await own.stop();
-    const restarted = await startCoordinatorProcess({
-      dataDir: own.dataDir,
-      env: { WRIT_HTTP_PORT: new URL(own.console).port },
-    });
+    const restarted = await startCoordinatorProcess({ dataDir: own.dataDir, env });
     try {
       await page.reload();
       await page.getByRole('button', { name: 'Sign out' }).waitFor();

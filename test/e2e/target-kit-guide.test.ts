@@ -2,10 +2,10 @@ import { spawn } from 'node:child_process';
 import { chmod, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { parseRouteTable } from '../../src/route-table/index.js';
-import { freePort } from '../support/broken-targets/run-target.js';
+import { freePort } from '../../src/storage/postgres/embedded/port.js';
 import { makeTestDirectory } from '../support/global-setup.js';
 
 /** The guide's first service, put behind Writ as the guide says it, file by file and command by command. */
@@ -15,12 +15,12 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 let guide: string;
 let directory: string;
 
-beforeAll(async () => {
+beforeEach(async () => {
   guide = await readFile(join(ROOT, 'docs/target-kit.md'), 'utf8');
   directory = await makeTestDirectory('guide');
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 });
 

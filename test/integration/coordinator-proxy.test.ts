@@ -4,7 +4,7 @@ import { connectWrit, type WritClient } from '../../src/clients/common/connect.j
 import { askFence } from '../../src/clients/target/check-stream.js';
 import { CheckFenceRequest } from '../../src/gen/writ/v1/fence_service.js';
 import { CoordinatorProxy } from '../../src/rehearsal/coordinator-proxy.js';
-import { freePort } from '../support/broken-targets/run-target.js';
+import { freePort } from '../../src/storage/postgres/embedded/port.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 
 /** What the suite puts between a service and the coordinator. */

@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
-import { createServer } from 'node:net';
 import { delimiter, join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { freePort } from '../../src/storage/postgres/embedded/port.js';
 import { makeTestDirectory } from './global-setup.js';
 
 /** Why tests with the real Redis are skipped; empty: they are not. */
@@ -71,7 +71,7 @@ function serverPidOf(dir: string): number {
 }
 
 /** A Redis that does not outlive this process, however that ends. */
-const UNTIL_STDIN_ENDS = 'redis-server "$@" & cat; kill -9 $!; wait $!';
+const UNTIL_STDIN_ENDS = 'exec 3<&0; redis-server "$@" & redis=$!; (cat <&3; kill -9 $redis) & wait $redis';
 
 /** As SIGKILL does, and returns when it is gone. */
 async function end(server: ChildProcess): Promise<void> {
@@ -100,15 +100,4 @@ async function start(dir: string, port: number, settings: Readonly<Record<string
   }
   probe.disconnect();
   return server;
-}
-
-function freePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.on('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }

@@ -1,6 +1,4 @@
 import type { Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { createServer } from 'node:net';
 import { serve } from '@hono/node-server';
 import pg from 'pg';
 import { connectWrit } from '../../../src/clients/target/index.js';
@@ -46,13 +44,4 @@ export async function runTarget(
       await pool.end();
     },
   };
-}
-
-/** A port that is free now, for somebody who must be told of it before it listens. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
