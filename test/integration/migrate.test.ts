@@ -3,6 +3,7 @@ import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { checkSchema, checkSchemaAt, migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { later } from '../support/later.js';
 import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
 import { sampleBatch } from '../support/sample-records.js';
 
@@ -21,7 +22,7 @@ describe('migrate', () => {
     await database.drop();
   });
 
-  it('brings an empty database up to date, once, when several start together', { timeout: 30_000 }, async () => {
+  it('brings an empty database up to date, once, when several start together', async () => {
     await expect(checkSchema(pool)).rejects.toMatchObject({ code: 'SCHEMA_MISSING', message: /writ migrate/ });
     const lines: string[] = [];
     await Promise.all(Array.from({ length: 6 }, () => migrate(database.url, { log: (line) => lines.push(line) })));
@@ -61,7 +62,7 @@ describe('migrate', () => {
       await holder.query('BEGIN');
       await holder.query('SELECT pg_advisory_xact_lock(2003986805, 1)');
       await expect(migrate(database.url, { log, waitMs: 100 })).rejects.toMatchObject({ code: 'SCHEMA_LOCKED' });
-      const waiting = migrate(database.url, { log, waitMs: 20_000 });
+      const waiting = later(migrate(database.url, { log, waitMs: 20_000 }));
       await holder.query('COMMIT');
       await waiting;
     } finally {

@@ -20,6 +20,8 @@ kinds:
 aliases: [ { from: "arn:aws:ecs:{region}:{account}:service/{name}", to: "service/{name}" } ]
 `;
 const arn = (name: string): string => `arn:aws:ecs:eu-west-1:12:service/${name}`;
+let next = 0;
+const fresh = (name: string): string => `${name}-${++next}`;
 const PAGE = { size: 0, token: '' };
 
 let database: TestDatabase;
@@ -63,35 +65,40 @@ const findBlockers = async (resource: string) =>
 
 describe('an alias', () => {
   it('finds what its path finds, wherever a resource can be asked for', async () => {
-    const lease = await granted(replica.api, await createRun(replica.api), [write(arn('web'), 'deploy')]);
+    const web = fresh('web');
+    const lease = await granted(replica.api, await createRun(replica.api), [write(arn(web), 'deploy')]);
     await replica.api.checkFence(as('target', { requestId: 'admits-web' }), {
       leaseId: lease.leaseId,
       presenterRunId: '',
       requestId: 'admits-web',
-      writes: [{ resource: arn('web'), action: 'deploy', token: lease.entries[0]?.token ?? 0, observedVersion: null }],
+      writes: [{ resource: arn(web), action: 'deploy', token: lease.entries[0]?.token ?? 0, observedVersion: null }],
     });
     await replica.api.freeze(as('operator'), {
-      pattern: 'service/web',
+      pattern: `service/${web}`,
       scope: 'subtree',
       deniesChecks: false,
       until: null,
       reason: 'a test',
     });
-    expect(await listLeases(arn('web'), 'active')).toEqual([lease.leaseId]);
-    expect(await listInDoubt(arn('web'))).toEqual(['service/web']);
-    expect(await listFreezes(arn('web'))).toEqual(['service/web']);
-    expect(await findBlockers(arn('web'))).toEqual(['service/web']);
+    expect(await listLeases(arn(web), 'active')).toEqual([lease.leaseId]);
+    expect(await listInDoubt(arn(web))).toEqual([`service/${web}`]);
+    expect(await listFreezes(arn(web))).toEqual([`service/${web}`]);
+    expect(await findBlockers(arn(web))).toEqual([`service/${web}`]);
     await replica.api.releaseLease(as('runner'), { runId: lease.runId, leaseId: lease.leaseId, acquireKey: null });
-    expect(await listLeases(arn('web'), 'ended')).toEqual([lease.leaseId]);
+    expect(await listLeases(arn(web), 'ended')).toEqual([lease.leaseId]);
   });
 
   it('StopRuns: stops the runs that hold it (R4)', async () => {
     const [holder, other] = [await createRun(replica.api), await createRun(replica.api)];
-    await granted(replica.api, holder, [write('service/api', 'deploy')]);
-    await granted(replica.api, other, [write('service/db', 'deploy')]);
-    const stopped = await stopRuns(arn('api'));
+    const api = fresh('api');
+    await granted(replica.api, holder, [write(`service/${api}`, 'deploy')]);
+    await granted(replica.api, other, [write(`service/${fresh('db')}`, 'deploy')]);
+    const stopped = await stopRuns(arn(api));
     expect(stopped.value.runs.map(({ run }) => run.runId)).toEqual([holder]);
-    const late = await replica.api.acquireWriteSet(as('runner'), acquireInput(holder, [write('service/x', 'deploy')]));
+    const late = await replica.api.acquireWriteSet(
+      as('runner'),
+      acquireInput(holder, [write(`service/${fresh('x')}`, 'deploy')]),
+    );
     expect(late.value).toMatchObject({ kind: 'refusal', refusal: { kind: 'run_ended' } });
   });
 });

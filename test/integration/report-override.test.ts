@@ -21,6 +21,10 @@ beforeAll(async () => {
 
 afterAll(() => replica?.stop());
 
+let next = 0;
+/** Of one attempt of a test: what was reported once is reported. */
+const fresh = (id: string): string => `${id}-${++next}`;
+
 const at = (seconds: number) => toTimestamp((Date.now() / 1_000 + seconds) * 1e6);
 
 const report = (id: string) => ({
@@ -50,39 +54,41 @@ async function eventsOf(requestId: string) {
 describe('ReportOverride', () => {
   it('is an event that the request id and the resource lead to', async () => {
     const target = replica.client('target');
+    const [override, request, call] = [fresh('o'), fresh('req'), fresh('call')];
     const answer = await target.fence.reportOverride(
-      { ...report('o-1'), use: use('req-1', 'https://releases.example/prod-eu') },
-      { requestId: 'call-1' },
+      { ...report(override), use: use(request, 'https://releases.example/prod-eu') },
+      { requestId: call },
     );
     expect(answer.alreadyReported).toBe(false);
-    const [event, ...more] = await eventsOf('req-1');
+    const [event, ...more] = await eventsOf(request);
     expect(more).toEqual([]);
     expect(event).toMatchObject({
       actor: 'target',
       resources: ['release/prod-eu'],
-      requestIds: ['req-1', 'call-1'],
+      requestIds: [request, call],
       revision: answer.logRevision,
       why: ['the coordinator is down, and the release is broken'],
       body: {
-        overrideId: 'o-1',
+        overrideId: override,
         who: 'alice@example.com',
         why: { sha256: expect.stringMatching(/^[0-9a-f]{64}$/) },
         patterns: ['release/{env}'],
         notOwned: [],
-        use: { requestId: 'req-1', writes: [{ action: 'promote', observedVersion: '7' }] },
+        use: { requestId: request, writes: [{ action: 'promote', observedVersion: '7' }] },
       },
     });
   });
 
   it('is recorded once, also when it is told twice at a time', async () => {
     const target = replica.client('target');
-    const request = { ...report('o-2'), use: use('req-2') };
+    const [override, requestId] = [fresh('o'), fresh('req')];
+    const request = { ...report(override), use: use(requestId) };
     const answers = await Promise.all(Array.from({ length: 8 }, () => target.fence.reportOverride(request)));
     expect(answers.filter(({ alreadyReported }) => !alreadyReported)).toHaveLength(1);
-    expect(await eventsOf('req-2')).toHaveLength(1);
+    expect(await eventsOf(requestId)).toHaveLength(1);
     // The override itself, and another request, are other reports.
-    expect((await target.fence.reportOverride(report('o-2'))).alreadyReported).toBe(false);
-    expect((await target.fence.reportOverride({ ...request, use: use('req-3') })).alreadyReported).toBe(false);
+    expect((await target.fence.reportOverride(report(override))).alreadyReported).toBe(false);
+    expect((await target.fence.reportOverride({ ...request, use: use(fresh('req')) })).alreadyReported).toBe(false);
     await expect(target.fence.reportOverride({ ...request, why: 'another reason' })).rejects.toMatchObject({
       code: 'ALREADY_EXISTS',
       reason: 'IDEMPOTENCY_KEY_REUSED',
@@ -91,10 +97,11 @@ describe('ReportOverride', () => {
 
   it('is recorded for each use by its own id, whatever the request id says', async () => {
     const { fence } = replica.client('target');
-    const request = (useId: string) => ({ ...report('o-3'), use: { ...use('inc-42'), useId } });
+    const [override, incident] = [fresh('o'), fresh('inc')];
+    const request = (useId: string) => ({ ...report(override), use: { ...use(incident), useId } });
     const told = async (useId: string) => !(await fence.reportOverride(request(useId))).alreadyReported;
     expect([await told('u-1'), await told('u-2'), await told('u-1')]).toEqual([true, true, false]);
-    expect((await eventsOf('inc-42')).map(({ body }) => body.use)).toMatchObject([{ useId: 'u-1' }, { useId: 'u-2' }]);
+    expect((await eventsOf(incident)).map(({ body }) => body.use)).toMatchObject([{ useId: 'u-1' }, { useId: 'u-2' }]);
     await expect(
       fence.reportOverride({ ...request('u-2'), use: { ...use('another'), useId: 'u-2' } }),
     ).rejects.toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
@@ -104,8 +111,11 @@ describe('ReportOverride', () => {
   });
 
   it('says of what another target owns that it is not its own, and records it all the same', async () => {
-    await replica.client('target').fence.reportOverride({ ...report('o-4'), use: use('req-4', 'dns/example.com') });
-    expect((await eventsOf('req-4'))[0]?.body).toMatchObject({ notOwned: ['dns/example.com'] });
+    const requestId = fresh('req');
+    await replica
+      .client('target')
+      .fence.reportOverride({ ...report(fresh('o')), use: use(requestId, 'dns/example.com') });
+    expect((await eventsOf(requestId))[0]?.body).toMatchObject({ notOwned: ['dns/example.com'] });
   });
 
   it('names every field that is wrong', async () => {

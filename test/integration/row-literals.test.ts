@@ -30,7 +30,7 @@ describe('rows as an array of a composite type', () => {
     await database.drop();
   });
 
-  it('come back from Postgres as they were, whatever their texts hold', { timeout: 60_000 }, async () => {
+  it('come back from Postgres as they were, whatever their texts hold', async () => {
     const row = fc.record({ scope: fc.option(text), key: fc.option(text) }, { noNullPrototype: true });
     await fc.assert(
       fc.asyncProperty(fc.array(row, { minLength: 1, maxLength: 8 }), async (rows) => {
@@ -41,7 +41,7 @@ describe('rows as an array of a composite type', () => {
     );
   });
 
-  it('hold lists of texts', { timeout: 60_000 }, async () => {
+  it('hold lists of texts', async () => {
     const event = sampleEvent('default', null);
     await fc.assert(
       fc.asyncProperty(

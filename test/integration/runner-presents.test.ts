@@ -12,6 +12,7 @@ import { createCredentialVerifier } from '../../src/clients/target/verify-creden
 import { GetLeaseRequest, type GetLeaseResponse, LeaseServiceService } from '../../src/gen/writ/v1/lease_service.js';
 import { eventually } from '../support/coordinator.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { later } from '../support/later.js';
 import { newRun, SIMPLE_MAP } from '../support/workload.js';
 
 // What the runner kit shows to targets, over real sockets, with credentials of a real coordinator.
@@ -152,7 +153,7 @@ describe('a request to a target without credentials', () => {
   });
 
   it('ends when the lease is lost, with the reason; and none is sent after that, nor after a release', async () => {
-    const lease = await take({ ttlMs: 1_500 });
+    const lease = await take();
     target.answer = () => undefined;
     const asked = lease.fetch(target.origin, { method: 'PUT', writes: [first(lease)] });
     asked.catch(() => undefined);
@@ -229,7 +230,7 @@ describe('a request with a credential (C9)', () => {
   });
 
   it('is not sent when none is issued: the refusal says why', async () => {
-    const lease = await take({ ttlMs: 3_000 }, { audience: 'target' });
+    const lease = await take({ ttlMs: 5_000 }, { audience: 'target' });
     const asked = lease.fetch(target.origin, { method: 'PUT', writes: [first(lease)] });
     await expect(asked).rejects.toBeInstanceOf(CredentialNotIssuedError);
     await expect(asked).rejects.toMatchObject({ kind: 'too_short', audience: 'target' });
@@ -329,7 +330,7 @@ describe('a call over gRPC', () => {
   });
 
   it('is not made for an undeclared target or write, nor without the lease; and is cancelled when that is lost', async () => {
-    const lease = await take({ ttlMs: 1_500 });
+    const lease = await take();
     const refused = (presented: Parameters<Lease['interceptor']>[0]) =>
       call(lease, presented).then(
         () => 'made',
@@ -371,7 +372,7 @@ describe('a holder is told with its renewals', () => {
       () => told,
       (list) => list.includes(`changed ${input}`),
     );
-    const waiting = take({ resources: [{ resource: held, actions: ['set'] }], waitMs: 30_000 });
+    const waiting = later(take({ resources: [{ resource: held, actions: ['set'] }], waitMs: 30_000 }));
     await eventually(
       () => told,
       (list) => list.includes(`yield ${held}`),

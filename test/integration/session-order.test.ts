@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { SessionEvent } from '../../src/services/api.js';
 import type { Store } from '../../src/storage/store.js';
 import { acquireInput, as, createRun, eventually, granted, type TestReplica, write } from '../support/coordinator.js';
+import { later } from '../support/later.js';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 import { SIMPLE_MAP } from '../support/workload.js';
 
@@ -59,22 +60,28 @@ afterAll(async () => {
   await pair?.stop();
 });
 
+let attempts = 0;
+
 test('the end of a lease whose credentials are still on their way is told after its answer', async () => {
+  gates.open();
+  credentials.open();
   const told: string[] = [];
   const session = near.api.openSession({
     happened: ({ kind }: SessionEvent) => void told.push(kind),
     failed: (fault) => void told.push(fault.message),
   });
-  const entries = [write('item/a', 'set')];
+  const entries = [write(`item/${++attempts}`, 'set')];
   const held = await granted(other.api, await createRun(other.api), entries);
   const run = await createRun(other.api);
   credentials.close();
-  const answer = session
-    .acquire(as('runner'), acquireInput(run, entries, { wait: 60_000_000, audiences: ['target'] }))
-    .then(({ value }) => {
-      told.push('answered');
-      return value;
-    });
+  const answer = later(
+    session
+      .acquire(as('runner'), acquireInput(run, entries, { wait: 60_000_000, audiences: ['target'] }))
+      .then(({ value }) => {
+        told.push('answered');
+        return value;
+      }),
+  );
   const leasesOf = async () =>
     (await other.store.listLeases('default', { runId: run, limit: 10 })).map(({ state, leaseId }) => ({
       state,

@@ -101,13 +101,14 @@ it('a database that is away takes its own namespaces along, and no others; a coo
   network.refusing = true;
   network.cut();
   const refused = { faultClass: 'unavailable' };
-  await expect(a.api.getConflictMap(inEu('admin'), { version: 0 })).rejects.toMatchObject(refused);
-  await createRun(a.api);
-  await expect.poll(() => a.services.ready()).toEqual({ ready: true, reasons: [] });
-  const url = new URL(eu.url);
-  url.host = network.endpoint;
-  const late = await startReplica({ url: main.url, databases: { eu: url.href } });
+  let late: TestReplica | undefined;
   try {
+    await expect(a.api.getConflictMap(inEu('admin'), { version: 0 })).rejects.toMatchObject(refused);
+    await createRun(a.api);
+    await expect.poll(() => a.services.ready()).toEqual({ ready: true, reasons: [] });
+    const url = new URL(eu.url);
+    url.host = network.endpoint;
+    late = await startReplica({ url: main.url, databases: { eu: url.href } });
     await createRun(late.api);
     await expect(late.api.getConflictMap(inEu('admin'), { version: 0 })).rejects.toMatchObject(refused);
     network.refusing = false;
@@ -117,7 +118,8 @@ it('a database that is away takes its own namespaces along, and no others; a coo
         .toMatchObject({ value: { version: 1 } });
     }
   } finally {
-    await late.stop();
+    network.refusing = false;
+    await late?.stop();
   }
 });
 

@@ -221,20 +221,24 @@ describe('a session of a browser', () => {
     await signIn('token-bob');
     expect((await browser.fetch('/metrics')).status).toBe(200);
     // What streams to the browser ends with it; nothing else would end this.
-    const stream = browser.fetch('/v1/events/stream');
-    await writePrincipals(['ada']);
-    expect((await stream).text).toMatch(/event: problem\ndata: .*"UNAUTHENTICATED"/);
-    const ended = await eventually(
-      () => browser.fetch('/auth/session'),
-      ({ status }) => status !== 200,
-    );
-    expect({ status: ended.status, reason: ended.body.reason }).toEqual({ status: 401, reason: 'UNAUTHENTICATED' });
-    expect(browser.cookies.size).toBe(0);
-    await writePrincipals(['ada', 'bob']);
-    await eventually(
-      () => browser.fetch('/auth/session', { method: 'POST', json: { token: 'token-bob' } }),
-      ({ status }) => status === 200,
-    );
+    const cookie = [...browser.cookies].map(([name, value]) => `${name}=${value}`).join('; ');
+    const stream = await fetch(`http://${main.http}/v1/events/stream`, { headers: { cookie } });
+    try {
+      await writePrincipals(['ada']);
+      expect(await stream.text()).toMatch(/event: problem\ndata: .*"UNAUTHENTICATED"/);
+      const ended = await eventually(
+        () => browser.fetch('/auth/session'),
+        ({ status }) => status !== 200,
+      );
+      expect({ status: ended.status, reason: ended.body.reason }).toEqual({ status: 401, reason: 'UNAUTHENTICATED' });
+      expect(browser.cookies.size).toBe(0);
+    } finally {
+      await writePrincipals(['ada', 'bob']);
+      await eventually(
+        () => browser.fetch('/auth/session', { method: 'POST', json: { token: 'token-bob' } }),
+        ({ status }) => status === 200,
+      );
+    }
   });
 
   it('takes a cookie of several parts for a long token, and leaves none of it behind', async () => {

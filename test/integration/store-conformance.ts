@@ -163,7 +163,6 @@ function appendTests(use: Use): void {
 
   it(
     'writes the log without gaps under 8 concurrent appenders, one winner per revision',
-    { timeout: 60_000 },
     use(async ({ under, store }) => {
       const second = (await under.another()) ?? store;
       const [namespace] = await createNamespace(store);
@@ -429,7 +428,6 @@ function exclusiveTests(use: Use): void {
 
   it(
     'never loses against ordinary appends or other exclusive ones',
-    { timeout: 60_000 },
     use(async ({ under, store }) => {
       const second = (await under.another()) ?? store;
       const [namespace] = await createNamespace(store);
@@ -718,7 +716,6 @@ function projectionTests(use: Use): void {
 
   it(
     'loads a snapshot that is the fold of what was written',
-    { timeout: 60_000 },
     use(async ({ store }) => {
       const model = new Model();
       let [namespace, head] = await createNamespace(store);

@@ -11,7 +11,7 @@ import {
   postgresOverrideJournal,
   writeRecords,
 } from '../../src/clients/target/index.js';
-import { as, createRun, granted, putMap, write } from '../support/coordinator.js';
+import { as, createRun, freshKey, granted, putMap, write } from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 import { releaseRoutes } from '../support/release-routes.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
@@ -64,10 +64,13 @@ afterAll(async () => {
   await database?.drop();
   await replica?.stop();
 });
-beforeEach(() =>
-  pool.query(`TRUNCATE release, writ_records.write_record, writ_keys.request_key, writ_guard.mark;
-                             INSERT INTO release VALUES ('prod-eu', 'shop:7', 7)`),
-);
+beforeEach(async () => {
+  await pool.query(`TRUNCATE release, writ_records.write_record, writ_keys.request_key, writ_guard.mark;
+                             INSERT INTO release VALUES ('prod-eu', 'shop:7', 7)`);
+  // What an earlier attempt holds would be in the way of the next.
+  const everybody = { principal: '', resource: '', all: true, reason: 'a test', idempotencyKey: freshKey() };
+  await replica.api.stopRuns(as('operator'), everybody);
+});
 
 const keys = () => postgresIdempotency(pool, { retentionMs: DAY, inDoubtMs: DAY, effects: 'in_transaction' });
 

@@ -67,10 +67,13 @@ async function databaseNow(): Promise<number> {
   return Number(rows[0]?.now);
 }
 
+let attempts = 0;
+
 test('a grant, its repetition, a renewal and a tracked check promise no more than is left', async () => {
   const { api } = replica;
   const run = await createRun(api);
-  const input = acquireInput(run, [write('item/a', 'set', 'tag')], { ttl: 60 * SECOND });
+  const resource = `item/${++attempts}`;
+  const input = acquireInput(run, [write(resource, 'set', 'tag')], { ttl: 60 * SECOND });
 
   let sentAt = await databaseNow();
   const granted = await api.acquireWriteSet(as('runner'), input);
@@ -89,7 +92,7 @@ test('a grant, its repetition, a renewal and a tracked check promise no more tha
   const { value } = await api.checkFence(as('target'), {
     leaseId: lease.leaseId,
     presenterRunId: '',
-    writes: [{ resource: 'item/a', action: 'tag', token, observedVersion: null }],
+    writes: [{ resource, action: 'tag', token, observedVersion: null }],
     requestId: 'one',
   });
   expect(value.allowed).toBe(true);

@@ -11,6 +11,7 @@ import {
   type TestReplica,
   write,
 } from '../support/coordinator.js';
+import { later } from '../support/later.js';
 import { TIED_MAP } from '../support/tied-map.js';
 import { startTwoReplicas, type TwoReplicas } from '../support/two-replicas.js';
 
@@ -34,9 +35,11 @@ describe('waiting, over two replicas', () => {
   test('P9: a waiting request on one replica is granted when the holder releases on the other', async () => {
     const resource = `release/${env()}`;
     const holder = await granted(a.api, await createRun(a.api), [write(resource, 'promote')]);
-    const waiting = b.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(await createRun(b.api), [write(resource, 'promote')], { wait: 30 * SECOND }),
+    const waiting = later(
+      b.api.acquireWriteSet(
+        as('runner'),
+        acquireInput(await createRun(b.api), [write(resource, 'promote')], { wait: 30 * SECOND }),
+      ),
     );
     await eventually(
       async () =>
@@ -63,7 +66,7 @@ describe('waiting, over two replicas', () => {
     const input = acquireInput(await createRun(a.api), [write(resource, 'promote')], { wait: 30 * SECOND });
     const first = (await a.api.acquireWriteSet(as('runner', { deadlineMs: 1_200 }), input)).value;
     expect(first).toMatchObject({ kind: 'waiting', waiting: { place: 1 } });
-    const second = b.api.acquireWriteSet(as('runner'), input);
+    const second = later(b.api.acquireWriteSet(as('runner'), input));
     await a.api.releaseLease(as('runner'), { runId: holder.runId, leaseId: holder.leaseId, acquireKey: null });
     expect(leaseOf((await second).value).leaseId).toBe(
       (first as Extract<typeof first, { kind: 'waiting' }>).waiting.leaseId,
@@ -77,9 +80,8 @@ describe('waiting, over two replicas', () => {
       await granted(a.api, runA, [write(one, 'promote')]),
       await granted(b.api, runB, [write(two, 'promote')]),
     ];
-    const waiting = a.api.acquireWriteSet(
-      as('runner'),
-      acquireInput(runA, [write(two, 'promote')], { wait: 20 * SECOND }),
+    const waiting = later(
+      a.api.acquireWriteSet(as('runner'), acquireInput(runA, [write(two, 'promote')], { wait: 20 * SECOND })),
     );
     await eventually(
       async () =>

@@ -88,7 +88,7 @@ describe('what is found and shown', () => {
   });
 
   test('a runner is listed its own leases; pages are bounded by bytes, and together complete', async () => {
-    const [context, stranger] = [as('runner', { name: 'lister' }), as('runner', { name: 'stranger' })];
+    const [context, stranger] = [as('runner', { name: `lister-${env()}` }), as('runner', { name: 'stranger' })];
     const runId = await createRun(a.api, { context });
     const entries = (n: number) =>
       Array.from({ length: 256 }, (_, i) => write(`wiki/${env()}/${i}/${'x'.repeat(950)}`, 'edit')).slice(0, n);
@@ -110,6 +110,9 @@ describe('what is found and shown', () => {
 
   test('a conflict of live leases names them by the first 8 digits', async () => {
     const tenant = env();
+    // Of those that are live, whatever other tests, or another attempt, have left.
+    const everybody = { principal: '', resource: '', all: true, reason: 'a test', idempotencyKey: freshKey() };
+    await a.api.stopRuns(as('operator'), everybody);
     const ids = [
       (await granted(a.api, await createRun(a.api), [write(`service-token/${tenant}`, 'rotate')])).leaseId,
       (await granted(a.api, await createRun(a.api), [write(`release/${tenant}`, 'promote')])).leaseId,
