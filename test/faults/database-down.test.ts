@@ -30,22 +30,28 @@ afterAll(async () => {
   await server?.stop();
 });
 
+let next = 0;
+const fresh = (): string => `item/${++next}`;
+
 test('P8: with the database down nothing is decided, readiness says so, and it recovers without a restart', async () => {
   const run = await createRun(replica.api);
-  const lease = await granted(replica.api, run, [write('item/a', 'set')]);
+  const lease = await granted(replica.api, run, [write(fresh(), 'set')]);
   await server.kill9();
-  await expect(check(replica.api, lease)).rejects.toMatchObject({ faultClass: 'unavailable' });
-  await expect(
-    replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/b', 'set')])),
-  ).rejects.toMatchObject({
-    faultClass: expect.stringMatching(/unavailable|unknown_outcome/),
-  });
-  const seen = await eventually(
-    () => replica.services.ready(),
-    ({ ready }) => !ready,
-  );
-  expect(seen.reasons.join(' ')).toMatch(/database/i);
-  await server.restart();
+  try {
+    await expect(check(replica.api, lease)).rejects.toMatchObject({ faultClass: 'unavailable' });
+    await expect(
+      replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write(fresh(), 'set')])),
+    ).rejects.toMatchObject({
+      faultClass: expect.stringMatching(/unavailable|unknown_outcome/),
+    });
+    const seen = await eventually(
+      () => replica.services.ready(),
+      ({ ready }) => !ready,
+    );
+    expect(seen.reasons.join(' ')).toMatch(/database/i);
+  } finally {
+    await server.restart();
+  }
   await eventually(
     () => replica.services.ready(),
     ({ ready }) => ready,
@@ -55,34 +61,38 @@ test('P8: with the database down nothing is decided, readiness says so, and it r
 
 test('F24: a database that turned read-only is refused with its reason, and again taken when it can write', async () => {
   const run = await createRun(replica.api);
+  const item = fresh();
   const sql = (await import('pg')).default;
   const admin = new sql.Client({ connectionString: server.url });
   admin.on('error', () => undefined);
   await admin.connect();
   await admin.query('ALTER SYSTEM SET default_transaction_read_only = on');
   await admin.query('SELECT pg_reload_conf()');
-  const refused = await eventually(
-    () =>
-      replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write('item/c', 'set')])).then(
-        () => 'granted',
-        (error) => error.reason,
-      ),
-    (reason) => reason !== 'granted',
-  );
-  expect(refused).toBe('DATABASE_READ_ONLY');
-  await eventually(
-    () => replica.services.ready(),
-    ({ ready }) => !ready,
-  );
-  await admin.query('SET default_transaction_read_only = off');
-  await admin.query('ALTER SYSTEM RESET default_transaction_read_only');
-  await admin.query('SELECT pg_reload_conf()');
-  await admin.end();
+  try {
+    const refused = await eventually(
+      () =>
+        replica.api.acquireWriteSet(as('runner'), acquireInput(run, [write(item, 'set')])).then(
+          () => 'granted',
+          (error) => error.reason,
+        ),
+      (reason) => reason !== 'granted',
+    );
+    expect(refused).toBe('DATABASE_READ_ONLY');
+    await eventually(
+      () => replica.services.ready(),
+      ({ ready }) => !ready,
+    );
+  } finally {
+    await admin.query('SET default_transaction_read_only = off');
+    await admin.query('ALTER SYSTEM RESET default_transaction_read_only');
+    await admin.query('SELECT pg_reload_conf()');
+    await admin.end();
+  }
   await eventually(
     () => replica.services.ready(),
     ({ ready }) => ready,
   );
-  await granted(replica.api, run, [write('item/d', 'set')]);
+  await granted(replica.api, run, [write(fresh(), 'set')]);
 });
 
 test('F24: a disk on which no event fits is no readiness, though the heartbeat fits; it is tried again without a restart', async () => {

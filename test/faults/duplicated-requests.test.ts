@@ -86,7 +86,8 @@ it.for([
   const store = await storeOf(kind);
   const through = (given: unknown) => (kind === 'Redis' ? pool : given) as Client;
   const random = seeded();
-  const keys = Array.from({ length: KEYS }, (_, n) => `key-${n}`);
+  const attempt = randomUUID();
+  const keys = Array.from({ length: KEYS }, (_, n) => `key-${attempt}-${n}`);
   const sent = keys.flatMap((key) =>
     Array.from({ length: SENDERS }, async () => ({ key, ...(await send(store, through, key, random)) })),
   );

@@ -1,6 +1,7 @@
 import { afterEach, expect, test } from 'vitest';
 import type { Lease } from '../../src/domain/lease.js';
 import { SECOND } from '../../src/domain/time.js';
+import type { Store } from '../../src/storage/store.js';
 import {
   acquireInput,
   as,
@@ -12,6 +13,7 @@ import {
   putMap,
   startReplica,
   type TestReplica,
+  type TestReplicaOptions,
   write,
 } from '../support/coordinator.js';
 import { makeTestDirectory } from '../support/global-setup.js';
@@ -31,8 +33,12 @@ afterEach(async () => {
   server = undefined;
 });
 
-async function replica(url: string, dataDir: string, env: Record<string, string> = {}): Promise<TestReplica> {
-  const started = await startReplica({ url, dataDir, env: { WRIT_MAX_CLOCK_SKEW: '0s', ...env } });
+async function replica(
+  url: string,
+  dataDir: string,
+  more: Pick<TestReplicaOptions, 'wrap'> = {},
+): Promise<TestReplica> {
+  const started = await startReplica({ url, dataDir, env: { WRIT_MAX_CLOCK_SKEW: '0s' }, ...more });
   replicas.push(started);
   return started;
 }
@@ -158,14 +164,29 @@ test('a copy of the database loaded into the same cluster', async () => {
 test('an older state loaded into the same tables while replicas run: no restart, no new table', async () => {
   server = await startPrivatePostgres();
   const dataDir = await makeTestDirectory('witness');
-  const running = await replica(server.url, dataDir);
+  let mayRead = Promise.resolve();
+  const wrap = (store: Store): Store => ({
+    ...store,
+    async readGate(namespace) {
+      await mayRead;
+      return store.readGate(namespace);
+    },
+  });
+  const running = await replica(server.url, dataDir, { wrap });
   await putMap(running.api, SIMPLE_MAP);
   const kept = await hold(running);
   const reload = await copyTables(server.url);
   const lost = await granted(running.api, await createRun(running.api), [write('item/b', 'set')]);
+  // Meanwhile nothing else of this replica may find it, and be done with it before the check comes.
+  let letRead = (): void => undefined;
+  mayRead = new Promise((resolve) => {
+    letRead = resolve;
+  });
   await reload();
   // Nobody has written since: the check itself finds the log shorter than it was.
-  await expect(check(running.api, lost)).rejects.toMatchObject({ reason: 'DATABASE_CHANGED' });
+  const checked = expect(check(running.api, lost)).rejects.toMatchObject({ reason: 'DATABASE_CHANGED' });
+  letRead();
+  await checked;
   await eventually(
     () => check(running.api, lost).catch(() => null),
     (seen) => seen !== null,

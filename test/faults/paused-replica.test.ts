@@ -58,14 +58,13 @@ async function verdict(
 }
 
 test('F2: a replica stopped past an expiry grants, renews and allows nothing on what it knew', async () => {
-  const resource = 'item/paused';
+  const resource = `item/paused-${randomUUID()}`;
   const old = await acquire(a, resource, { ttl: { seconds: 1n, nanos: 0 } });
   a.signal('SIGSTOP');
   const fresh = await eventually(
     () => acquire(b, resource).catch(() => null),
     (lease) => lease !== null,
-  );
-  a.signal('SIGCONT');
+  ).finally(() => a.signal('SIGCONT'));
   expect(await verdict(a, old, resource)).toBe(FenceReason.FENCE_REASON_EXPIRED);
   expect(fresh === null ? undefined : await verdict(a, fresh, resource)).toBe(FenceReason.FENCE_REASON_OK);
   const renewed = await a
@@ -85,7 +84,7 @@ test('F2, F8: sessions on a replica that is stopped lose no lease: they go on wi
     clients.map(async (client, at) =>
       hold(client, {
         runId: await newRun(client),
-        resources: [{ resource: `item/session-${at}`, actions: ['set'] }],
+        resources: [{ resource: `item/session-${at}-${randomUUID()}`, actions: ['set'] }],
         ttlMs: 15_000,
         onLost: (error) => lost.push(error),
       }),
@@ -117,10 +116,10 @@ test.skipIf(!existsSync(FAKETIME))(
         dataDir: a.dataDir,
         env: { LD_PRELOAD: FAKETIME, FAKETIME: offset, FAKETIME_DONT_FAKE_MONOTONIC: '1', DONT_FAKE_MONOTONIC: '1' },
       });
-      const resource = `item/skew${offset}`;
+      const [living, resource] = [`item/skew${offset}-${randomUUID()}`, `item/skew${offset}-${randomUUID()}`];
+      const long = await acquire(skewed, living);
+      for (const replica of [b, skewed]) expect(await verdict(replica, long, living)).toBe(FenceReason.FENCE_REASON_OK);
       const lease = await acquire(skewed, resource, { ttl: { seconds: 2n, nanos: 0 } });
-      expect(await verdict(b, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
-      expect(await verdict(skewed, lease, resource)).toBe(FenceReason.FENCE_REASON_OK);
       await eventually(
         () => verdict(skewed, lease, resource),
         (reason) => reason === FenceReason.FENCE_REASON_EXPIRED,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { later } from '../support/later.js';
 import { redisMissing, startRedis, type TestRedis } from '../support/redis-server.js';
 import { newRun, SIMPLE_MAP, setEntry } from '../support/workload.js';
 
@@ -41,7 +42,7 @@ describe.skipIf(redisMissing !== '')('with Redis', () => {
     const ask = { entries: [setEntry(resource)], idempotencyKey: randomUUID() };
     const held = await a.lease.acquireWriteSet({ ...ask, runId: holder });
     if (held.outcome?.$case !== 'lease') throw new Error(`not granted: ${held.outcome?.$case}`);
-    const waiting = b.lease.acquireWriteSet({ ...ask, runId: waiter, wait: { seconds: 60n, nanos: 0 } });
+    const waiting = later(b.lease.acquireWriteSet({ ...ask, runId: waiter, wait: { seconds: 60n, nanos: 0 } }));
     const { leaseId } = held.outcome.value;
     await expect
       .poll(async () => (await a.lease.listLeases({ runId: waiter })).leases.map(({ state }) => state))
@@ -72,15 +73,15 @@ describe.skipIf(redisMissing !== '')('with Redis', () => {
     await handOver();
     await expectWholeLog();
     redis.pause();
-    await handOver();
-    redis.resume();
+    await handOver().finally(() => redis.resume());
     await redis.restart();
     await handOver();
     await expectWholeLog();
     await redis.restart({ empty: true });
     await handOver();
     await expectWholeLog();
-    expect(await published()).toEqual([...(await published())].sort((a, b) => a - b));
+    const seen = await published();
+    expect(seen).toEqual([...seen].sort((a, b) => a - b));
   });
 
   test('the log is published on after the replica that did was killed', async () => {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
@@ -8,6 +9,7 @@ import { acquire } from '../../src/clients/runner/acquire.js';
 import { eventually } from '../support/coordinator.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 import { makeTestDirectory } from '../support/global-setup.js';
+import { later } from '../support/later.js';
 import { RunnerProcess } from '../support/runner-process.js';
 import { newRun, SIMPLE_MAP } from '../support/workload.js';
 
@@ -58,11 +60,12 @@ const request = async (resource: string, ttlMs: number) => ({
 });
 
 test('F12, T4: stopped right before a write and continued after its lease has ended, it sends nothing', async () => {
-  const resource = 'item/stopped';
+  const attempt = randomUUID();
+  const resource = `item/stopped-${attempt}`;
   const runner = startRunner();
-  const held = await runner.ask<{ token: string }>('acquire', { name: 'x', request: await request(resource, 2_000) });
-  await runner.ask('write', { name: 'x', path: '/before', writes: [resource] });
-  const writing = runner.ask('stopThenWrite', { name: 'x', path: '/late', writes: [resource] });
+  const held = await runner.ask<{ token: string }>('acquire', { name: 'x', request: await request(resource, 6_000) });
+  await runner.ask('write', { name: 'x', path: `/${attempt}/before`, writes: [resource] });
+  const writing = runner.ask('stopThenWrite', { name: 'x', path: `/${attempt}/late`, writes: [resource] });
   writing.catch(() => undefined);
   await runner.standsStill();
   // Granted to another run: by the database's clock the lease has ended.
@@ -73,21 +76,22 @@ test('F12, T4: stopped right before a write and continued after its lease has en
   });
   runner.signal('SIGCONT');
   await expect(writing).rejects.toMatchObject({ name: 'LeaseLostError' });
-  expect(received).toEqual([`PUT /before ${held.token}`]);
+  const sent = () => received.filter((line) => line.includes(attempt));
+  expect(sent()).toEqual([`PUT /${attempt}/before ${held.token}`]);
   expect(await runner.heard('lost')).toMatchObject({ error: { name: 'LeaseLostError' } });
   // Lost for good: also when it tries again.
-  await expect(runner.ask('write', { name: 'x', path: '/again', writes: [resource] })).rejects.toMatchObject({
-    name: 'LeaseLostError',
-  });
-  expect(received).toHaveLength(1);
+  await expect(runner.ask('write', { name: 'x', path: `/${attempt}/again`, writes: [resource] })).rejects.toMatchObject(
+    { name: 'LeaseLostError' },
+  );
+  expect(sent()).toHaveLength(1);
   await next.release();
 });
 
 test('F12: stopped for less than its lease lives, it goes on and writes', async () => {
-  const resource = 'item/paused-shortly';
+  const resource = `item/paused-shortly-${randomUUID()}`;
   const runner = startRunner();
   await runner.ask('acquire', { name: 'x', request: await request(resource, 60_000) });
-  const writing = runner.ask('stopThenWrite', { name: 'x', path: '/after-a-pause', writes: [resource] });
+  const writing = later(runner.ask('stopThenWrite', { name: 'x', path: '/after-a-pause', writes: [resource] }));
   await runner.standsStill();
   runner.signal('SIGCONT');
   expect(await writing).toEqual({ status: 200 });
@@ -110,8 +114,8 @@ test.skipIf(!hasFaketime).each(['+1h', '-1h'])(
       FAKETIME_DONT_FAKE_MONOTONIC: '1',
       DONT_FAKE_MONOTONIC: '1',
     });
-    const resource = `item/jump${jump}`;
-    const asked = await request(resource, 3_000);
+    const resource = `item/jump${jump}-${randomUUID()}`;
+    const asked = await request(resource, 6_000);
     await runner.ask('acquire', { name: 'x', request: asked });
     const renewals = async () =>
       (await coordinator.client('auditor').audit.listEvents({ runId: asked.runId, kinds: ['leases_renewed'] })).events

@@ -10,6 +10,7 @@ import { ReleaseOutcome } from '../../src/gen/writ/v1/lease_service.js';
 import { EndReason, LeaseState } from '../../src/gen/writ/v1/types.js';
 import { eventually } from '../support/coordinator.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { later } from '../support/later.js';
 import { RunnerProcess } from '../support/runner-process.js';
 import { TcpProxy } from '../support/tcp-proxy.js';
 import { newRun, SIMPLE_MAP } from '../support/workload.js';
@@ -73,7 +74,7 @@ describe('F1: the answer to an acquire is lost', () => {
     const more = await request({ idempotencyKey: randomUUID() });
     await client.run.getRun({ runId: more.runId });
     proxy.lose('down');
-    const asked = acquire(client, more);
+    const asked = later(acquire(client, more));
     const granted = await eventually(
       () => eventsOf(more.runId, 'lease_granted'),
       (events) => events.length > 0,
@@ -109,7 +110,7 @@ describe('F1: the answer to an acquire is lost', () => {
 
   test('every request arrives twice: still one grant, renewals that extend, one end', async () => {
     proxy.mirroring = true;
-    const lease = await take({ ttlMs: 1_500 });
+    const lease = await take({ ttlMs: 4_500 });
     await eventually(
       () => eventsOf(lease.runId, 'leases_renewed'),
       (events) => events.length >= 4,
@@ -155,14 +156,14 @@ describe('F1: the answer to an acquire is lost', () => {
     const [queued] = await queuedOf(more.runId);
     await first.kill();
     const behind = await request({ resources, waitMs: 60_000 });
-    const later = acquire(b.client('runner'), behind);
+    const next = later(acquire(b.client('runner'), behind));
     await queuedOf(behind.runId);
     const second = RunnerProcess.start(env);
-    const resumed = second.ask<{ leaseId: string }>('resume', { name: 'x', request: more });
+    const resumed = later(second.ask<{ leaseId: string }>('resume', { name: 'x', request: more }));
     await holder.release();
     expect((await resumed).leaseId).toBe(queued?.leaseId);
     await second.ask('release', { name: 'x' });
-    leases.push(await later);
+    leases.push(await next);
     await second.kill();
   });
 });
@@ -201,7 +202,7 @@ describe('F6: an outage that is shorter than half the ttl', () => {
     const lost: LeaseLostError[] = [];
     const held = await Promise.all(
       Array.from({ length: 8 }, async () =>
-        acquire(both, await request({ ttlMs: 4_000, onLost: (error) => lost.push(error) })),
+        acquire(both, await request({ ttlMs: 9_000, onLost: (error) => lost.push(error) })),
       ),
     );
     leases.push(...held);
@@ -211,7 +212,7 @@ describe('F6: an outage that is shorter than half the ttl', () => {
       held.map((lease) =>
         eventually(
           () => eventsOf(lease.runId, 'leases_renewed'),
-          (events) => events.length >= 3,
+          (events) => events.length >= 2,
         ),
       ),
     );
@@ -223,8 +224,8 @@ describe('F6: an outage that is shorter than half the ttl', () => {
 
 test('a wait that is longer than the lease will live takes nothing from it', async () => {
   const resources = [{ resource: fresh(), actions: ['set'] }];
-  const holder = await take({ resources, ttlMs: 3_000, mayRenew: () => false });
-  const lease = await take({ resources, ttlMs: 1_500, waitMs: 30_000 });
+  const holder = await take({ resources, ttlMs: 6_000, mayRenew: () => false });
+  const lease = await take({ resources, ttlMs: 4_500, waitMs: 30_000 });
   expect(lease.lost).toBeUndefined();
   await eventually(
     () => eventsOf(lease.runId, 'leases_renewed'),
@@ -260,30 +261,24 @@ describe('F8: renewals are blocked', () => {
     ],
   ])('%s: the signal fires before the expiry by the database clock, and release does not hang', async (_, block) => {
     const lease = await take({ ttlMs: 6_000 });
-    const probe = await newRun(a.client('runner'));
     block();
-    await new Promise((resolve) => lease.signal.addEventListener('abort', resolve, { once: true }));
-    // An event of this moment, by the database's clock.
-    const { outcome } = await b.client('runner').lease.acquireWriteSet({
-      runId: probe,
-      entries: [{ resource: fresh(), access: 3, actions: ['set'] }],
-    });
-    if (outcome?.$case !== 'lease') throw new Error('no lease for the probe');
-    const [fired] = await eventsOf(probe, 'lease_granted');
+    // The database and this test are on one machine, and have one clock.
+    const firedAt = await new Promise<number>((resolve) =>
+      lease.signal.addEventListener('abort', () => resolve(Date.now() * 1_000), { once: true }),
+    );
     const record = await recordOf(lease.id);
-    const expiresAt = timestampMicros(record?.expiresAt) ?? 0;
-    expect(timestampMicros(fired?.time)).toBeLessThan(expiresAt);
+    expect(firedAt).toBeLessThan(timestampMicros(record?.expiresAt) ?? 0);
     expect(lease.lost).toMatchObject({ reason: 'unreachable' });
     await lease.release().catch(() => undefined);
     const [ended] = await eventually(
       () => eventsOf(lease.runId, 'lease_ended'),
       (events) => events.length > 0,
     );
-    expect(timestampMicros(ended?.time)).toBeGreaterThan(timestampMicros(fired?.time) ?? 0);
+    expect(timestampMicros(ended?.time)).toBeGreaterThan(firedAt);
   });
 
   test('work that ends under a blocked network gets out, with its own result, and the lease ends by itself', async () => {
-    const more = await request({ ttlMs: 2_000 });
+    const more = await request({ ttlMs: 4_000 });
     const result = await withWriteSet(client, more, async () => {
       proxy.hold('up', 'down');
       return 'done';
@@ -300,13 +295,13 @@ describe('F8: renewals are blocked', () => {
 
 describe('F7: a release races a renewal, and an answer is lost', () => {
   test.each(['up', 'down'] as const)('what goes %s is lost: ended once, and never alive again', async (direction) => {
-    const lease = await take({ ttlMs: 1_500 });
+    const lease = await take({ ttlMs: 6_000 });
     await eventually(
       () => eventsOf(lease.runId, 'leases_renewed'),
       (events) => events.length > 0,
     );
     proxy.lose(direction);
-    const released = lease.release();
+    const released = later(lease.release());
     if (direction === 'down') {
       await eventually(
         () => recordOf(lease.id),

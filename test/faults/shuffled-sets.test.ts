@@ -6,6 +6,7 @@ import {
   as,
   createRun,
   eventually,
+  freshKey,
   putMap,
   startReplica,
   type TestReplica,
@@ -75,7 +76,7 @@ test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock,
     resource: '',
     all: false,
     reason: 'done',
-    idempotencyKey: 'stop',
+    idempotencyKey: freshKey(),
   });
   for (const replica of replicas) {
     const left = await eventually(

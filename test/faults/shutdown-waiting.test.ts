@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { later } from '../support/later.js';
 import { newRun, SIMPLE_MAP, setEntry } from '../support/workload.js';
 
 // F26, P9: a replica is shut down while callers hang on requests that wait there.
@@ -8,7 +9,7 @@ import { newRun, SIMPLE_MAP, setEntry } from '../support/workload.js';
 let leaving: CoordinatorProcess;
 let staying: CoordinatorProcess;
 
-beforeAll(async () => {
+beforeEach(async () => {
   leaving = await startCoordinatorProcess();
   staying = await startCoordinatorProcess({ dataDir: leaving.dataDir });
   await staying
@@ -16,7 +17,7 @@ beforeAll(async () => {
     .conflictMap.putConflictMap({ document: SIMPLE_MAP, expectedVersion: 0n, reason: 'test' });
 });
 
-afterAll(async () => {
+afterEach(async () => {
   await leaving?.stop();
   await staying?.stop();
 });
@@ -34,23 +35,25 @@ test('they are told their place at once, and have it at another replica', async 
   // As many as Node would warn of, if each of them listened to one signal.
   const crowd = await Promise.all(Array.from({ length: 11 }, () => newRun(there)));
   const crowded = crowd.map((runId) =>
-    here.lease.acquireWriteSet({ ...ask(runId), entries: [setEntry(`${resource}/crowd`)], wait }),
+    later(here.lease.acquireWriteSet({ ...ask(runId), entries: [setEntry(`${resource}/crowd`)], wait })),
   );
-  const first = here.lease.acquireWriteSet({ ...ask(byGrpc), wait });
+  const first = later(here.lease.acquireWriteSet({ ...ask(byGrpc), wait }));
   await expect.poll(async () => (await there.lease.listLeases({ runId: byGrpc })).leases).toHaveLength(1);
-  const second = fetch(`http://${leaving.http}/v1/leases`, {
-    method: 'POST',
-    headers: {
-      authorization: `Bearer ${leaving.tokens.runner}`,
-      'content-type': 'application/json',
-      'idempotency-key': `take ${byHttp}`,
-    },
-    body: JSON.stringify({
-      runId: byHttp,
-      entries: [{ resource, access: 'ACCESS_WRITE', actions: ['set'] }],
-      wait: '60s',
+  const second = later(
+    fetch(`http://${leaving.http}/v1/leases`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${leaving.tokens.runner}`,
+        'content-type': 'application/json',
+        'idempotency-key': `take ${byHttp}`,
+      },
+      body: JSON.stringify({
+        runId: byHttp,
+        entries: [{ resource, access: 'ACCESS_WRITE', actions: ['set'] }],
+        wait: '60s',
+      }),
     }),
-  });
+  );
   await expect.poll(async () => (await there.lease.listLeases({ runId: byHttp })).leases).toHaveLength(1);
 
   const met = async () => (await there.lease.listLeases({ resource })).leases;
@@ -62,7 +65,7 @@ test('they are told their place at once, and have it at another replica', async 
   expect(await stopped).toBe(0);
   expect(leaving.log()).not.toContain('Warning');
 
-  const again = there.lease.acquireWriteSet({ ...ask(byGrpc), wait });
+  const again = later(there.lease.acquireWriteSet({ ...ask(byGrpc), wait }));
   await there.lease.releaseLease({ runId: holder, lease: { $case: 'leaseId', value: held.outcome.value.leaseId } });
   expect((await again).outcome?.$case).toBe('lease');
 });

@@ -87,7 +87,8 @@ const asked = ({ leaseId, resource, token }: Held): FenceQuestion => ({
 
 test('a target that is stopped, and resumes when another run holds the resource, allows nothing', async () => {
   const [runner, other] = [b.client('runner'), b.client('runner')];
-  const held = await hold(runner, await newRun(runner), 'item/stopped');
+  const resource = `item/stopped-${randomUUID()}`;
+  const held = await hold(runner, await newRun(runner), resource);
   const child = spawnView(held);
   const lines = createInterface({ input: child.stdout as NodeJS.ReadableStream });
   const report = async (): Promise<{ lastAllowedAt: number; reason: string; afterGaps: string[] }> => {
@@ -99,7 +100,7 @@ test('a target that is stopped, and resumes when another run holds the resource,
     await eventually(report, ({ reason }) => reason === 'ok');
     child.kill('SIGSTOP');
     const effectiveAt = await end(runner, held);
-    const next = await hold(other, await newRun(other), 'item/stopped', { wait: { seconds: 20n, nanos: 0 } });
+    const next = await hold(other, await newRun(other), resource, { wait: { seconds: 20n, nanos: 0 } });
     // The token is the time of the grant.
     expect(Number(next.token)).toBeGreaterThanOrEqual(effectiveAt);
     child.kill('SIGCONT');
@@ -121,8 +122,8 @@ function spawnView({ leaseId, resource, token }: Held): ChildProcess {
 test('a view that hears nothing any more decides nothing after its age, and goes on where it was', async () => {
   const runner = b.client('runner');
   const runId = await newRun(runner);
-  const held = await hold(runner, runId, 'item/deaf');
-  const kept = await hold(runner, runId, 'item/kept');
+  const held = await hold(runner, runId, `item/deaf-${randomUUID()}`);
+  const kept = await hold(runner, runId, `item/kept-${randomUUID()}`);
   const reasonOf = (one: Held) => view.check(asked(one)).reason;
   await eventually(
     () => [reasonOf(held), reasonOf(kept)],
@@ -138,7 +139,7 @@ test('a view that hears nothing any more decides nothing after its age, and goes
   // Nothing that it had heard before is forgotten.
   expect(view.leases).toBeGreaterThanOrEqual(2);
   expect(performance.now() - endedAt).toBeLessThan(20_000);
-  const meanwhile = await hold(runner, runId, 'item/meanwhile');
+  const meanwhile = await hold(runner, runId, `item/meanwhile-${randomUUID()}`);
   proxy.letGo();
   proxy.cut();
   await eventually(
@@ -152,9 +153,10 @@ test(
   async () => {
     const runners = [a.client('runner'), b.client('runner')];
     const runnerOf = (index: number) => runners[index % 2] as WritClient;
+    const attempt = randomUUID();
     const runIds = await Promise.all(Array.from({ length: Math.ceil(ENDS / 500) }, () => newRun(runnerOf(0))));
     const all = await inTurns(ENDS, (index) =>
-      hold(runnerOf(index), runIds[index % runIds.length] as string, `item/race/${index}`, LONG),
+      hold(runnerOf(index), runIds[index % runIds.length] as string, `item/race/${attempt}/${index}`, LONG),
     );
     await eventually(
       () => all.filter((held) => !view.check(asked(held)).allowed).length,
