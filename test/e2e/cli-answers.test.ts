@@ -1,7 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
 import { runCli } from '../../src/cli/program.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 
@@ -32,6 +33,13 @@ beforeAll(async () => {
 afterAll(async () => {
   await coordinator?.stop();
   await rm(directory, { recursive: true, force: true });
+});
+
+/** What an attempt has left behind would be in the way of the next. */
+afterEach(async () => {
+  const operator = coordinator.client('operator');
+  await operator.run.stopRuns({ all: true, reason: 'a test', idempotencyKey: randomUUID() });
+  operator.close();
 });
 
 interface Ended {
@@ -82,19 +90,18 @@ describe('why', () => {
   it('follows a request that waited to its grant and the end of its lease', async () => {
     const [holder, waiter] = [await newRun('holds'), await newRun('waits')];
     const held = await hold(holder, 'release/followed');
-    const waiting = start(
-      ...acquire(waiter, 'release/followed', '--wait', '60s', '--request-id', 'followed', '--json'),
-    );
+    const request = `followed-${randomUUID()}`;
+    const waiting = start(...acquire(waiter, 'release/followed', '--wait', '60s', '--request-id', request, '--json'));
     await untilWaiting('release/followed', 1);
-    expect((await writ('why', 'followed')).stdout).toContain('So far the request waits');
+    expect((await writ('why', request)).stdout).toContain('So far the request waits');
     await writ('lease', 'release', held, '--run', holder);
     const { lease } = JSON.parse((await waiting.ended).stdout) as { lease: { leaseId: string } };
-    expect((await writ('why', 'followed')).stdout).toContain('was granted, and its lease has not ended');
+    expect((await writ('why', request)).stdout).toContain('was granted, and its lease has not ended');
     await writ('lease', 'revoke', lease.leaseId, '--reason', 'called off');
-    const { stdout } = await writ('why', 'followed');
+    const { stdout } = await writ('why', request);
     for (const part of ['lease queued', 'lease granted', 'lease ended']) expect(stdout).toContain(part);
     expect(stdout).toContain('The request waited, was granted, and its lease has ended: revoked, called off.');
-    const { events } = await json<{ events: { kind: string }[] }>('why', 'followed');
+    const { events } = await json<{ events: { kind: string }[] }>('why', request);
     expect(events.map(({ kind }) => kind)).toEqual(['lease_queued', 'lease_granted', 'lease_ended']);
   });
 
@@ -118,9 +125,10 @@ describe('why', () => {
   it('says that a request waited in vain', async () => {
     const [holder, waiter] = [await newRun('holds'), await newRun('waits')];
     await hold(holder, 'release/in-vain');
-    const refused = await writ(...acquire(waiter, 'release/in-vain', '--wait', '1s', '--request-id', 'in-vain'));
+    const request = `in-vain-${randomUUID()}`;
+    const refused = await writ(...acquire(waiter, 'release/in-vain', '--wait', '1s', '--request-id', request));
     expect([refused.code, refused.stdout.includes('wait_timeout')]).toEqual([3, true]);
-    expect((await writ('why', 'in-vain')).stdout).toContain('waited and was not granted: timed_out');
+    expect((await writ('why', request)).stdout).toContain('waited and was not granted: timed_out');
   });
 });
 
@@ -187,6 +195,7 @@ describe('map explain', () => {
 
 describe('a map that puts live leases in conflict', () => {
   it('names the pairs, where they meet and by which rule, and what would change the answer', async () => {
+    expect((await writ('map', 'apply', file('map.yaml'))).code).toBe(0);
     const [one, other] = [await newRun('promotes'), await newRun('moves the route')];
     const leases = [await hold(one, 'release/tied'), await hold(other, 'route/tied')];
     const said = [...leases, one, other, 'release/tied', 'route/tied', 'conflicts[0]'];

@@ -122,21 +122,21 @@ describe('writ exec --audience', () => {
   });
 
   it('keeps it fresh for as long as the command runs: never half of one, and never one that has ended', async () => {
-    // With a ttl of 12 s a credential lives a few seconds, and is replaced at two thirds of that.
+    // With a ttl of 18 s a credential lives some 12 seconds, and is replaced at two thirds of that.
     const script = `
       first=$(cat "$WRIT_CREDENTIAL_FILE")
       until [ "$(cat "$WRIT_CREDENTIAL_FILE")" != "$first" ]; do sleep 0.2; done
       $WRIT check --credential-file "$WRIT_CREDENTIAL_FILE" --resource item/fresh --action set`;
-    const { code, stdout, stderr } = await under('item/fresh', '12s', script, '--audience', 'target');
+    const { code, stdout, stderr } = await under('item/fresh', '18s', script, '--audience', 'target');
     expect(code, stderr).toBe(0);
     expect(stdout).toContain('allowed (ok)');
   });
 
   it('does not run the command when the credential is refused, and says why', async () => {
-    const { code, stdout, stderr } = await under('item/short', '2s', 'echo ran', '--audience', 'target');
+    const { code, stdout, stderr } = await under('item/short', '5s', 'echo ran', '--audience', 'target');
     expect([code, stdout]).toEqual([3, '']);
     expect(stderr).toContain('too_short');
-    const again = await under('item/short', '2s', 'echo ran');
+    const again = await under('item/short', '5s', 'echo ran');
     expect(again.stdout).toBe('ran\n');
   });
 });

@@ -184,7 +184,12 @@ describe('by hand', () => {
 });
 
 describe('exec', () => {
-  const release = (name: string) => ['exec', '--resource', `release/${name}`, '--action', 'promote'];
+  /** For as long as a command may stand still on a machine that does. */
+  const release = (name: string) => ['exec', '--resource', `release/${name}`, '--action', 'promote', '--ttl', '60s'];
+
+  /** What was said but for a renewal that was overdue: a machine that stands still makes it so. */
+  const besidesHurry = ({ stderr }: CliEnded): string =>
+    stderr.replace(/^writ: the lease is (in jeopardy, .*|safe again\.)\n/gm, '');
 
   it('gives the command what it needs, returns its code, and cleans up', async () => {
     const script = 'env | grep ^WRIT_; stat -c %a $WRIT_ENTRIES_FILE; cat $WRIT_ENTRIES_FILE; exit 7';
@@ -236,27 +241,30 @@ describe('exec', () => {
   });
 
   it('keeps the lease far beyond its ttl while the command lives, and is refused meanwhile to others (3)', async () => {
+    const through = join(directory, 'through');
+    await rm(through, { force: true });
     const holder = start(
       'exec',
       '--resource',
       'job/long',
       '--ttl',
-      '2s',
+      '4s',
       '--',
       'sh',
       '-c',
-      'echo started; sleep 6; echo through',
+      `echo started; sleep 12; until [ -e ${through} ]; do sleep 0.1; done; echo through`,
     );
     await holder.says('started');
     const refused = await writ('exec', '--resource', 'job/long', '--', 'sh', '-c', 'echo ran');
     expect([refused.code, refused.stdout]).toEqual([3, '']);
     for (const part of ['refused (held)', 'another run', 'until', 'what to do']) expect(refused.stderr).toContain(part);
+    await writeFile(through, '');
     const end = await holder.ended;
-    expect([end.code, end.stderr]).toEqual([0, '']);
+    expect([end.code, besidesHurry(end)]).toEqual([0, '']);
   });
 
   it('waits, and gives its place back when it is interrupted', async () => {
-    const holder = start(...release('queue'), '--ttl', '60s', '--', 'sh', '-c', 'echo started; sleep 60');
+    const holder = start(...release('queue'), '--', 'sh', '-c', 'echo started; sleep 60');
     await holder.says('started');
     const waiter = start(...release('queue'), '--wait', '60s', '--', 'sh', '-c', 'echo ran');
     await json('status');
@@ -302,7 +310,7 @@ describe('exec', () => {
       '--resource',
       'job/watched',
       '--ttl',
-      '2s',
+      '4s',
       '--grace',
       '100ms',
       '--progress-interval',
@@ -310,14 +318,9 @@ describe('exec', () => {
       '--progress-command',
       `cat ${path}`,
     ];
-    const moving = start(
-      ...watched,
-      '--',
-      'sh',
-      '-c',
-      `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i > ${path}; sleep 0.5; done`,
-    );
-    expect(await moving.ended).toMatchObject({ code: 0, stderr: '' });
+    const moving = start(...watched, '--', 'sh', '-c', `for i in $(seq 1 20); do echo $i > ${path}; sleep 0.5; done`);
+    const moved = await moving.ended;
+    expect([moved.code, besidesHurry(moved)]).toEqual([0, '']);
     const stuck = await writ(...watched, '--', 'sleep', '60');
     expect(stuck.code).toBe(75);
     expect(stuck.stderr).toContain('not_renewed');

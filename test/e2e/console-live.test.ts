@@ -1,8 +1,10 @@
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import { inBrowser } from '../support/browser.js';
 import { goTo, signedIn } from '../support/console-page.js';
 import { openWorld, type World, write } from '../support/console-world.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
+import { later } from '../support/later.js';
 
 /** What happens is seen as it happens, and ended in two clicks (R4, R5). */
 
@@ -20,11 +22,26 @@ inBrowser('the console while agents work', (browser) => {
     await coordinator?.stop();
   });
 
+  let attempts = 0;
+  /** Of this attempt of a test: what is in doubt, or frozen, stays so. */
+  const named = (name: string): string => `release/${name}-${attempts}`;
+
+  beforeEach(() => {
+    attempts += 1;
+  });
+
+  /** Nobody holds anything or waits for it any more. */
+  afterEach(async () => {
+    const operator = coordinator.client('operator');
+    await operator.run.stopRuns({ all: true, reason: 'a test', idempotencyKey: randomUUID() });
+    operator.close();
+  });
+
   it('shows a waiter that is granted, without anybody loading anything anew', async () => {
     const holder = await world.run('Holds the release');
     const waiter = await world.run('Wants the release');
-    const held = await world.acquire(holder, [write('release/granted', 'promote')]);
-    const waiting = world.queue(waiter, [write('release/granted', 'promote')], { purpose: 'My turn' });
+    const held = await world.acquire(holder, [write(named('granted'), 'promote')]);
+    const waiting = world.queue(waiter, [write(named('granted'), 'promote')], { purpose: 'My turn' });
     const page = await signedIn(browser, coordinator, 'operator');
     await goTo(page, '/live?view=waiting');
     await page.getByText('1 request behind it').first().waitFor();
@@ -49,28 +66,38 @@ inBrowser('the console while agents work', (browser) => {
 
   it('stands still while it is paused, and goes on with what is', async () => {
     const page = await signedIn(browser, coordinator, 'operator');
-    await goTo(page, '/live?resource=release/paused');
+    await goTo(page, `/live?resource=${named('paused')}`);
     await page.getByText('No lease fits the filters.').first().waitFor();
     await page.getByRole('button', { name: 'Pause' }).click();
     await page.getByText('Paused').first().waitFor();
     const beside = await browser.openBeside(page, page.url());
     await beside.getByText('No lease fits the filters.').first().waitFor();
-    await world.acquire(await world.run('Unseen'), [write('release/paused', 'promote')]);
+    await world.acquire(await world.run('Unseen'), [write(named('paused'), 'promote')]);
     // A page beside it, that is not paused, has shown it by now.
-    await beside.getByRole('link', { name: 'release/paused' }).first().waitFor();
+    await beside
+      .getByRole('link', { name: named('paused') })
+      .first()
+      .waitFor();
     expect(await page.getByText('No lease fits the filters.').count()).toBe(1);
     await page.getByRole('button', { name: 'Resume' }).click();
-    await page.getByRole('link', { name: 'release/paused' }).first().waitFor();
+    await page
+      .getByRole('link', { name: named('paused') })
+      .first()
+      .waitFor();
   });
 
   it('lets an operator stop a run while its agent writes: told before, and after', async () => {
     const run = await world.run('Writes and writes');
-    const lease = await world.acquire(run, [write('release/stopped', 'promote')]);
+    const lease = await world.acquire(run, [write(named('stopped'), 'promote')]);
     const page = await signedIn(browser, coordinator, 'operator');
     await goTo(page, `/runs/${run}`);
     await page.getByText('It may write now.').first().waitFor();
     expect(await world.admit(run, lease, 'promote', 'stop-1')).toBe(true);
-    await page.getByRole('row').filter({ hasText: 'release/stopped' }).first().waitFor();
+    await page
+      .getByRole('row')
+      .filter({ hasText: named('stopped') })
+      .first()
+      .waitFor();
     await page.getByRole('button', { name: 'Stop this run…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Stop this run' });
     await dialog.getByText('1 live lease ends').first().waitFor();
@@ -101,8 +128,8 @@ inBrowser('the console while agents work', (browser) => {
 
   it('tells, before a lease is revoked, who waits for it and is granted', async () => {
     const holder = await world.run('Sits on the release');
-    const held = await world.acquire(holder, [write('release/revoked', 'promote')], { ttl: '3600s' });
-    const waiting = world.queue(await world.run('Is next'), [write('release/revoked', 'promote')], {
+    const held = await world.acquire(holder, [write(named('revoked'), 'promote')], { ttl: '3600s' });
+    const waiting = world.queue(await world.run('Is next'), [write(named('revoked'), 'promote')], {
       purpose: 'The hotfix',
     });
     const page = await signedIn(browser, coordinator, 'operator');
@@ -124,16 +151,19 @@ inBrowser('the console while agents work', (browser) => {
 
   it('shows first what is stuck: a write in doubt, until somebody settles it', async () => {
     const run = await world.run('Ends in the middle');
-    const lease = await world.acquire(run, [write('release/doubtful', 'promote')]);
+    const lease = await world.acquire(run, [write(named('doubtful'), 'promote')]);
     const page = await signedIn(browser, coordinator, 'operator');
     await world.admit(run, lease, 'promote', 'doubt-1');
     await world.api.post('operator', `/v1/leases/${lease.lease?.leaseId}/revoke`, { reason: 'a test' });
-    const waiting = world.queue(await world.run('Waits for the doubt'), [write('release/doubtful', 'promote')]);
-    await goTo(page, '/live?view=waiting&resource=release/doubtful');
+    const waiting = world.queue(await world.run('Waits for the doubt'), [write(named('doubtful'), 'promote')]);
+    await goTo(page, `/live?view=waiting&resource=${named('doubtful')}`);
     await page.locator('.wait-node', { hasText: 'in doubt' }).getByText('1 request behind it').waitFor();
     await goTo(page, '/');
     const settle = page.getByRole('button', { name: 'Settle…' });
-    const row = page.getByRole('row').filter({ hasText: 'release/doubtful' }).filter({ has: settle });
+    const row = page
+      .getByRole('row')
+      .filter({ hasText: named('doubtful') })
+      .filter({ has: settle });
     await row.getByRole('button', { name: 'Settle…' }).click();
     const dialog = page.getByRole('dialog', { name: 'Settle a write in doubt' });
     await dialog.getByLabel('What became of it?').selectOption({ label: 'It happened' });
@@ -174,12 +204,12 @@ inBrowser('the console while agents work', (browser) => {
   });
 
   it("thaws on the frozen resource's own page, and says who was granted by it", async () => {
-    await world.api.post('operator', '/v1/freezes', { pattern: 'release/thawed', reason: 'while we look' });
-    const waiting = world.queue(await world.run('Waits for the thaw'), [write('release/thawed', 'promote')]);
+    await world.api.post('operator', '/v1/freezes', { pattern: named('thawed'), reason: 'while we look' });
+    const waiting = world.queue(await world.run('Waits for the thaw'), [write(named('thawed'), 'promote')]);
     const page = await signedIn(browser, coordinator, 'operator');
-    await goTo(page, '/live?state=waiting&resource=release/thawed');
+    await goTo(page, `/live?state=waiting&resource=${named('thawed')}`);
     await page.getByRole('heading', { name: '1 waiting request', exact: true }).waitFor();
-    await goTo(page, '/resource?name=release/thawed');
+    await goTo(page, `/resource?name=${named('thawed')}`);
     await page.getByText('while we look', { exact: true }).first().waitFor();
     await page.getByRole('button', { name: 'Thaw…' }).click();
     const thaw = page.getByRole('dialog', { name: 'Thaw a pattern' });
@@ -190,7 +220,9 @@ inBrowser('the console while agents work', (browser) => {
 
   it('finds runs, leases and requests by what the screens show of their ids', async () => {
     const run = await world.run('Is looked for');
-    const { lease } = await world.acquire(run, [write('release/sought', 'promote')], { requestId: 'sought-1' });
+    const { lease } = await world.acquire(run, [write(named('sought'), 'promote')], {
+      requestId: `sought-${attempts}`,
+    });
     const page = await signedIn(browser, coordinator, 'operator');
     const find = async (text: string) => {
       await page.keyboard.press('/');
@@ -201,30 +233,32 @@ inBrowser('the console while agents work', (browser) => {
     await page.waitForURL(`**/runs/${run}`);
     await find(lease?.leaseId.slice(0, 8) ?? '');
     await page.waitForURL(`**/leases/${lease?.leaseId}`);
-    await find('sought-1');
-    await page.waitForURL('**/log?request=sought-1');
-    await find('release/sought');
-    await page.waitForURL('**/resource?name=release%2Fsought');
+    await find(`sought-${attempts}`);
+    await page.waitForURL(`**/log?request=sought-${attempts}`);
+    await find(named('sought'));
+    await page.waitForURL(`**/resource?name=${encodeURIComponent(named('sought'))}`);
   });
 
   it('reads again what could not be read for a moment, though nothing happens meanwhile', async () => {
     await world.run('Is read in the end');
     const page = await signedIn(browser, coordinator, 'operator');
-    let failures = 1;
+    // Until that was seen: how soon it is read again is not for this test to race with.
+    let isFailing = true;
     await page.route(/\/v1\/runs\?/, async (route) => {
-      if (failures-- <= 0) return route.continue();
+      if (!isFailing) return route.continue();
       const body = JSON.stringify({ reason: 'REPLICA_STALE', detail: 'Its heartbeat is old.', status: 503 });
       await route.fulfill({ status: 503, contentType: 'application/problem+json', body });
     });
     await goTo(page, '/runs');
     await page.getByText('Its heartbeat is old.').first().waitFor();
+    isFailing = false;
     await page.getByText('Is read in the end', { exact: true }).first().waitFor();
     expect(await page.getByText('Its heartbeat is old.').count()).toBe(0);
     browser.complaints(/status of 503/);
   });
 
   it('never shows what it has read of another namespace', async () => {
-    await world.acquire(await world.run('Only here'), [write('release/only-here', 'promote')]);
+    await world.acquire(await world.run('Only here'), [write(named('only-here'), 'promote')]);
     await world.api.post('admin', '/v1/namespaces', { name: 'elsewhere' });
     const page = await signedIn(browser, coordinator, 'operator');
     await goTo(page, '/runs');
@@ -240,7 +274,7 @@ inBrowser('the console while agents work', (browser) => {
     });
     for (const [path, mark] of [
       ['/runs', /^Only here$/],
-      ['/live', /only-here$/],
+      ['/live', /only-here-\d+$/],
     ] as const) {
       await goTo(page, path);
       await page.getByText(mark).first().waitFor();
@@ -255,16 +289,16 @@ inBrowser('the console while agents work', (browser) => {
 
   it('finds why a request was refused, and verifies the log in the browser', async () => {
     const run = await world.run('Asks for what is forbidden');
-    await world.acquire(run, [write('secret/db')], { requestId: 'why-was-this' });
+    await world.acquire(run, [write('secret/db')], { requestId: `why-was-this-${attempts}` });
     const page = await signedIn(browser, coordinator, 'auditor');
-    await goTo(page, '/log?request=why-was-this');
+    await goTo(page, `/log?request=why-was-this-${attempts}`);
     await page.getByRole('heading', { name: '1 event', exact: true }).waitFor();
     await page.getByRole('link', { name: 'forbidden', exact: true }).first().click();
     await page.getByRole('heading', { name: 'FORBIDDEN', exact: true }).first().waitFor();
     await goTo(page, '/log');
     await page.getByRole('button', { name: 'Verify the chain' }).click();
     await page.getByText('The log is whole.').first().waitFor();
-    const download = page.waitForEvent('download');
+    const download = later(page.waitForEvent('download'));
     await page.getByRole('link', { name: 'Export' }).click();
     expect((await download).suggestedFilename()).toMatch(/^default-1-\d+\.ndjson$/);
   });

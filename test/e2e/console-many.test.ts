@@ -59,10 +59,14 @@ inBrowser('the console with ten thousand leases', (browser) => {
       const renewals = renewed.leases.map(({ leaseId }) => ({ leaseId }));
       await world.api.post('runner', '/v1/leases/renew', { runId: run, renewals });
     }
-    await world.acquire(run, [write('release/prod-eu', 'promote')]);
-    await page.getByRole('heading', { name: '10,001 leases' }).waitFor();
-    await page.getByLabel('Resource has').fill('prod-eu');
-    await page.getByRole('heading', { name: '1 lease' }).waitFor();
-    expect(await page.locator('main tr').count()).toBeLessThan(80);
+    const { lease } = await world.acquire(run, [write('release/prod-eu', 'promote')]);
+    try {
+      await page.getByRole('heading', { name: '10,001 leases' }).waitFor();
+      await page.getByLabel('Resource has').fill('prod-eu');
+      await page.getByRole('heading', { name: '1 lease' }).waitFor();
+      expect(await page.locator('main tr').count()).toBeLessThan(80);
+    } finally {
+      await world.api.post('runner', `/v1/leases/${lease?.leaseId}/release`, { runId: run });
+    }
   });
 });

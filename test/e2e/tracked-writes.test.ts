@@ -40,6 +40,9 @@ async function writ(...args: string[]): Promise<{ code: number; text: string }> 
   return { code, text };
 }
 
+/** Of one attempt: what is in doubt stays so. */
+const fresh = (name: string): string => `item/${name}-${randomUUID()}`;
+
 /** A lease, and a check of it as a target makes it. */
 async function letIn(resource: string) {
   const runner = coordinator.client('runner');
@@ -62,20 +65,20 @@ async function letIn(resource: string) {
 }
 
 test('a target reports, by the admission and by the check, once and again', async () => {
-  const { target, runId, leaseId, requestId, admissionId } = await letIn('item/reported');
+  const { target, runId, leaseId, requestId, admissionId, resource } = await letIn(fresh('reported'));
   expect((await writ('run', 'get', runId)).text).toContain(admissionId);
   const outcome = { result: 'succeeded', newVersion: '42', changedFields: ['image'] } as const;
   expect(await reportWrite(target, { writes: [{ admissionId, ...outcome }] })).toEqual(['closed']);
-  const byCheck = { leaseId, requestId, writes: [{ resource: 'item/reported', action: 'set', ...outcome }] };
+  const byCheck = { leaseId, requestId, writes: [{ resource, action: 'set', ...outcome }] };
   expect(await reportWrite(target, byCheck)).toEqual(['already_known']);
   expect((await writ('run', 'stop', runId, '--reason', 'done')).text).toContain('is stopped');
   const why = await writ('why', requestId);
   expect(why.text).toContain('writes reported');
-  expect(why.text).toContain('The write set on item/reported was let in: succeeded.');
+  expect(why.text).toContain(`The write set on ${resource} was let in: succeeded.`);
 });
 
 test('a stop that leaves a write open is one when an operator has settled it', async () => {
-  const { runId, requestId, admissionId, resource } = await letIn('item/doubted');
+  const { runId, requestId, admissionId, resource } = await letIn(fresh('doubted'));
   const stopped = await writ('run', 'stop', runId, '--reason', 'enough');
   expect(stopped.text).toContain(`Run ${runId} is stopping`);
   expect(stopped.text).toContain(admissionId);
@@ -88,7 +91,7 @@ test('a stop that leaves a write open is one when an operator has settled it', a
   const refused = await writ('lease', 'acquire', '--run', other, '--resource', resource);
   expect(refused.code).toBe(3);
   expect(refused.text).toContain('in_doubt');
-  expect(refused.text).toMatch(/another run \(\w+\) held item\/doubted .* nobody knows since .* \(in doubt\)/);
+  expect(refused.text).toMatch(/another run \(\w+\) held item\/doubted-\S+ .* nobody knows since .* \(in doubt\)/);
 
   const unexplained = await writ('in-doubt', 'settle', admissionId, '--outcome', 'happened');
   expect(unexplained.code).toBe(2);
@@ -104,7 +107,7 @@ test('a stop that leaves a write open is one when an operator has settled it', a
 });
 
 test('what a release leaves open is told, and the export of all this verifies', async () => {
-  const { runId, leaseId, admissionId } = await letIn('item/released');
+  const { runId, leaseId, admissionId } = await letIn(fresh('released'));
   const released = await writ('lease', 'release', leaseId, '--run', runId);
   expect(released.text).toContain('Released');
   expect(released.text).toContain(admissionId);

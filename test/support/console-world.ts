@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { CoordinatorProcess } from './coordinator-process.js';
 import { type HttpApi, httpApi } from './http-api.js';
+import { later } from './later.js';
 
 /** A coordinator on a busy day: something of everything that the console shows. */
 
@@ -143,13 +144,16 @@ export async function openWorld(coordinator: CoordinatorProcess, map = WORLD_MAP
       return run.runId;
     },
     acquire: (runId, entries, more = {}) => api.post('runner', '/v1/leases', { runId, entries, ...more }),
-    async queue(runId, entries, more = {}) {
+    queue(runId, entries, more = {}) {
       const key = randomUUID();
-      for (;;) {
-        const body = { runId, entries, wait: '600s', ...more };
-        const answer = await api.post<LeaseAnswer>('runner', '/v1/leases', body, { key, signal: open.signal });
-        if (answer.waiting === undefined) return answer;
-      }
+      const settled = async (): Promise<LeaseAnswer> => {
+        for (;;) {
+          const body = { runId, entries, wait: '600s', ...more };
+          const answer = await api.post<LeaseAnswer>('runner', '/v1/leases', body, { key, signal: open.signal });
+          if (answer.waiting === undefined) return answer;
+        }
+      };
+      return later(settled());
     },
     async admit(runId, answer, action, requestId) {
       const { leaseId, entry } = heldBy(answer);
@@ -198,7 +202,10 @@ export async function fillWorld(
     goalRevision: 'ticket-4711@3',
     escalation: ['group:release', 'oncall@example.com'],
   });
-  const promoted = await world.acquire(busy, [write('release/prod-eu', 'promote')], { purpose: 'Promote 2026.12' });
+  const promoted = await world.acquire(busy, [write('release/prod-eu', 'promote')], {
+    purpose: 'Promote 2026.12',
+    ttl: '1800s',
+  });
   await world.admit(busy, promoted, 'promote', 'req-promote-1');
   await world.report(promoted, 'promote', 'req-promote-1', '2026.12');
   const deployer = await world.run('Deploy the billing service to prod-us');
@@ -208,14 +215,11 @@ export async function fillWorld(
   });
   const rotation = await world.run('Rotate the service token of acme');
   await world.acquire(rotation, [write('service-token/acme', 'rotate')], { ttl: '40s' });
-  const waiting = [
-    world.queue(await world.run('Patch the integration of acme'), [write('integration-config/acme', 'patch')]),
-    world.queue(await world.run('Another promotion'), [write('release/prod-eu', 'promote')], {
-      purpose: 'Hotfix 2026.12.1',
-    }),
-    world.queue(await world.run('Tag an image'), [write('image-tag/prod-us', 'set')]),
-  ];
-  for (const one of waiting) one.catch(() => undefined);
+  void world.queue(await world.run('Patch the integration of acme'), [write('integration-config/acme', 'patch')]);
+  void world.queue(await world.run('Another promotion'), [write('release/prod-eu', 'promote')], {
+    purpose: 'Hotfix 2026.12.1',
+  });
+  void world.queue(await world.run('Tag an image'), [write('image-tag/prod-us', 'set')]);
   const stopping = await world.run('A promotion that was stopped in the middle');
   const open = await world.acquire(stopping, [write('release/prod-ap', 'promote')]);
   await world.admit(stopping, open, 'promote', 'req-promote-2');
@@ -228,7 +232,10 @@ export async function fillWorld(
   for (const resource of ['release/prod-eu', 'secret/db', 'unknown/thing', 'release/prod-eu'])
     await world.acquire(busy, [write(resource)]).catch(() => undefined);
   for (const name of HOSTILE_NAMES)
-    await world.acquire(await world.run(HOSTILE_PURPOSE), [write(name, 'repair')], { purpose: HOSTILE_PURPOSE });
+    await world.acquire(await world.run(HOSTILE_PURPOSE), [write(name, 'repair')], {
+      purpose: HOSTILE_PURPOSE,
+      ttl: '1800s',
+    });
   await api.post('operator', '/v1/freezes', { pattern: 'dns/{zone}/{record}', reason: 'The provider has an outage' });
   const edited = WORLD_MAP.replace('ttl: 5m', 'ttl: 6m');
   await putMap(api, edited, 'Leases live a minute longer', '"1"');
