@@ -43,7 +43,11 @@ const truth = z.enum(['true', 'false']).transform((text) => text === 'true');
 const duration = z
   .string()
   .transform((text, context) =>
-    parsed(parseMapDuration(text), 'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected', context),
+    parsed(
+      parseMapDuration(text),
+      'a duration such as 500ms, 60s, 5m, 1h or 1h30m is expected, more than zero and at most 366d',
+      context,
+    ),
   );
 const timestamp = z
   .string()

@@ -241,6 +241,11 @@ describe('scalars', () => {
     expect(parseMapDuration(text)).toBe(micros);
   });
 
+  it.each(['0s', '367d'])('the duration %s is refused with its bounds, since by its form it is one', (ttl) => {
+    const [problem] = checkConflictMapText(`version: 1\nkinds:\n  - { pattern: a, ttl: ${ttl} }\n`).problems;
+    expect(problem?.message).toContain('more than zero and at most 366d');
+  });
+
   it('times of RFC 3339, exact to the microsecond', () => {
     const dates = [
       '1970-01-01T00:00:00Z',
