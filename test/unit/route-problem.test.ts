@@ -54,6 +54,22 @@ describe('the problem of a denied write', () => {
     }
   });
 
+  it('asks for no new lease where the lease lives on, by a gateway and by a gate', () => {
+    const byGate = (reason: FenceReason) => {
+      const verdict = { ...VERDICT, reason };
+      return deniedBy({ ...verdict, writes: [verdict] } as never, [WRITE], 'r-1').problem.next;
+    };
+    for (const reason of ['suspended', 'frozen', 'in_doubt'] as const) {
+      for (const next of [denied(reason).next, byGate(reason)]) {
+        expect(next, reason).toMatch(/wait until/i);
+        expect(next, reason).not.toMatch(/new lease|nobody/i);
+      }
+    }
+    // The parent's lease can have ended alone; then the run goes on, and may ask.
+    for (const next of [denied('parent_ended').next, byGate('parent_ended')])
+      expect(next).toMatch(/ask for a new lease/i);
+  });
+
   it('names who decides where two have met, and all writes where several are denied', () => {
     expect(denied('stale_token').resolver).toBe('editor');
     expect(denied('not_covered')).not.toHaveProperty('resolver');

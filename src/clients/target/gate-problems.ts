@@ -19,6 +19,8 @@ const OWN_LEASE = 'Use a lease of your own run, and say who you are as this serv
 const NEW_CREDENTIAL = 'Get a new credential for this service from the coordinator, and present that.';
 const NEW_PROOF = 'Make a new DPoP proof for this request, with the nonce of the DPoP-Nonce header if it has one.';
 const STOP = 'Stop working. The run gets no lease any more; ask whoever ended it before you begin a new one.';
+const PARENT =
+  'Stop, and do not send this body again. The lease of the parent run has ended, or that run. If your own run goes on, ask for a new lease, read, and decide anew.';
 const WAIT = 'Stop. Wait until the operator has settled it, then read and decide anew.';
 const TELL_TARGET = 'Tell the operators of this service: its setup does not let it decide about the resource.';
 const VERSION = 'Read the resource, decide on what is there, and send its version in If-Match.';
@@ -44,7 +46,7 @@ const BY_REASON: Readonly<Record<string, readonly [ProblemStatus, string]>> = {
   unclaimed: [409, ASK_ANEW],
   database_changed: [409, ASK_ANEW],
   map_changed: [409, ASK_ANEW],
-  parent_ended: [409, STOP],
+  parent_ended: [409, PARENT],
   run_stopped: [409, STOP],
   run_ended: [409, STOP],
   suspended: [409, 'Wait until the child run that holds it has ended, then go on with the new token.'],
