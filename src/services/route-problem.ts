@@ -134,6 +134,9 @@ const CLASS_OF: Readonly<Record<Exclude<FenceReason, 'ok'>, keyof typeof CLASSES
   no_write_authority: 'undeclared',
 };
 
+/** Closed by an operator's order, or until one has looked: the resolver of the change has no say in that. */
+const OPERATORS: ReadonlySet<string> = new Set<FenceReason>(['frozen', 'in_doubt']);
+
 /** The first write that the check denies, and the others by name. */
 export function deniedWrites(
   writes: readonly MatchedWrite[],
@@ -160,7 +163,7 @@ export function deniedWrites(
     next,
     ...about(first.write),
     // Who decides once two have met; what was never declared is for the run itself to mend.
-    ...(status === 409 ? { resolver: first.write.resolver } : {}),
+    ...(status === 409 ? { resolver: OPERATORS.has(reason) ? 'operator' : first.write.resolver } : {}),
     request_id: requestId,
     ...(others.length > 1 ? { refused: others } : {}),
   });

@@ -73,6 +73,7 @@ describe('the problem of a denied write', () => {
   it('names who decides where two have met, and all writes where several are denied', () => {
     expect(denied('stale_token').resolver).toBe('editor');
     expect(denied('not_covered')).not.toHaveProperty('resolver');
+    for (const reason of ['frozen', 'in_doubt'] as const) expect(denied(reason).resolver).toBe('operator');
     const menu = { ...WRITE, resource: 'menu/x' };
     const verdict = (reason: FenceReason) => ({ ...VERDICT, allowed: reason === 'ok', reason, hold: null });
     const all = deniedWrites([WRITE, menu, menu], [verdict('ok'), verdict('expired'), verdict('not_covered')], 'r-1');

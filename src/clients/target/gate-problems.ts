@@ -76,6 +76,9 @@ const CREDENTIAL_REASONS: ReadonlySet<string> = new Set([
   'credential_revoked',
 ]);
 
+/** Closed by an operator's order, or until one has looked: the resolver of the change has no say in that. */
+const OPERATORS: ReadonlySet<string> = new Set(['frozen', 'in_doubt']);
+
 /** The first write that the coordinator denied, and the others by name. */
 export function deniedBy(
   decision: Pick<FenceDecision, 'writes' | 'reason' | 'message'>,
@@ -100,7 +103,7 @@ export function deniedBy(
       code: reason,
       detail: message,
       ...about(write),
-      resolver: status === 409 ? write?.resolver : undefined,
+      resolver: status !== 409 ? undefined : OPERATORS.has(reason) ? 'operator' : write?.resolver,
       next,
       request_id: requestId,
       refused: refused.length > 1 ? refused : undefined,
