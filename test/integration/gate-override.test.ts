@@ -69,6 +69,8 @@ function newGate(journal: OverrideJournal, more: Partial<GateOptions> = {}): Gat
   const gate = createGate({
     client: replica.client('target', { timeoutMs: 1_000 }),
     routes: ROUTES,
+    // The coordinator is there, though it may have a slow moment.
+    checks: { timeoutMs: 20_000 },
     overrides: { journal },
     ...more,
   });
@@ -76,7 +78,7 @@ function newGate(journal: OverrideJournal, more: Partial<GateOptions> = {}): Gat
   return gate;
 }
 
-/** For a coordinator that is gone; one that is there may have a slow moment. */
+/** For a coordinator that is gone. */
 const IMPATIENT: Partial<GateOptions> = { checks: { timeoutMs: 500 } };
 
 const inAnHour = (): Date => new Date(Date.now() + 3_600_000);

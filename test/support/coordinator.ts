@@ -207,7 +207,10 @@ export async function check(
   return { ...value, reason: value.results[0]?.reason, revision };
 }
 
-/** Resolves when the condition holds; fails with what was last seen. */
+/**
+ * Resolves when the condition holds; fails with what was last seen. A replica that the machine gave no time for a while says
+ * so, and is asked again.
+ */
 export async function eventually<T>(
   probe: () => Promise<T> | T,
   holds: (seen: T) => boolean,
@@ -215,9 +218,21 @@ export async function eventually<T>(
 ): Promise<T> {
   const until = performance.now() + withinMs;
   for (;;) {
-    const seen = await probe();
-    if (holds(seen)) return seen;
-    if (performance.now() > until) throw new Error(`still not so after ${withinMs} ms: ${JSON.stringify(seen)}`);
+    const answer = await answerTo(probe);
+    if ('seen' in answer && holds(answer.seen)) return answer.seen;
+    if (performance.now() > until) {
+      if ('stale' in answer) throw answer.stale;
+      throw new Error(`still not so after ${withinMs} ms: ${JSON.stringify(answer.seen)}`);
+    }
     await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+async function answerTo<T>(probe: () => Promise<T> | T): Promise<{ readonly seen: T } | { readonly stale: unknown }> {
+  try {
+    return { seen: await probe() };
+  } catch (error) {
+    if ((error as { reason?: unknown }).reason !== 'REPLICA_STALE') throw error;
+    return { stale: error };
   }
 }
