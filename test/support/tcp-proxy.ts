@@ -8,6 +8,34 @@ interface Pair {
   readonly upstream: Socket;
   /** Gets every byte of the client a second time; what it answers nobody hears. */
   readonly shadow: Socket | undefined;
+  readonly lines: Readonly<Record<Direction, Line>>;
+}
+
+/** One direction of a connection: what goes in comes out in the same order, however the delay changes meanwhile. */
+class Line {
+  private readonly waiting: { readonly dueAt: number; readonly deliver: () => void }[] = [];
+
+  pass(delayMs: number, deliver: () => void): void {
+    if (delayMs === 0 && this.waiting.length === 0) {
+      deliver();
+      return;
+    }
+    this.waiting.push({ dueAt: performance.now() + delayMs, deliver });
+    if (this.waiting.length === 1) this.waitForFirst();
+  }
+
+  private waitForFirst(): void {
+    const [first] = this.waiting;
+    if (first === undefined) return;
+    setTimeout(
+      () => {
+        first.deliver();
+        this.waiting.shift();
+        this.waitForFirst();
+      },
+      Math.max(0, first.dueAt - performance.now()),
+    );
+  }
 }
 
 /**
@@ -23,6 +51,8 @@ export class TcpProxy {
   mirroring = false;
   /** Bytes that the server answered on second connections: it heard everything twice indeed. */
   answeredTwice = 0;
+  /** Bytes that clients have sent, whether they are on their way, delivered or lost. */
+  taken = 0;
   /** `performance.now()` of every connection that a client tried to make. */
   readonly attempts: number[] = [];
 
@@ -98,14 +128,15 @@ export class TcpProxy {
       client,
       upstream: this.dial(),
       shadow: this.mirroring ? this.dial().on('data', (chunk) => (this.answeredTwice += chunk.length)) : undefined,
+      lines: { up: new Line(), down: new Line() },
     };
     this.pairs.add(pair);
     const end = () => {
       this.pairs.delete(pair);
       for (const socket of [pair.client, pair.upstream, pair.shadow]) socket?.destroy();
     };
-    client.on('data', (chunk) => this.pass('up', chunk, [pair.upstream, pair.shadow])).on('close', end);
-    pair.upstream.on('data', (chunk) => this.pass('down', chunk, [client])).on('close', end);
+    client.on('data', (chunk) => this.pass(pair, 'up', chunk)).on('close', end);
+    pair.upstream.on('data', (chunk) => this.pass(pair, 'down', chunk)).on('close', end);
     this.settle(pair);
   }
 
@@ -114,14 +145,13 @@ export class TcpProxy {
     return connect(Number(this.target.slice(at + 1)), this.target.slice(0, at)).on('error', () => undefined);
   }
 
-  private pass(direction: Direction, chunk: Buffer, to: readonly (Socket | undefined)[]): void {
+  private pass({ client, upstream, shadow, lines }: Pair, direction: Direction, chunk: Buffer): void {
+    if (direction === 'up') this.taken += chunk.length;
     if (this.lost.has(direction)) return;
-    const write = () => {
+    const to = direction === 'up' ? [upstream, shadow] : [client];
+    lines[direction].pass(this.delayMs, () => {
       for (const socket of to) if (socket?.writable === true) socket.write(chunk);
-    };
-    // Chunks that wait equally long stay in their order.
-    if (this.delayMs === 0) write();
-    else setTimeout(write, this.delayMs);
+    });
   }
 
   private settle({ client, upstream }: Pair): void {
