@@ -16,7 +16,11 @@ export default defineConfig({
     // Nor is it one that the machine stood still at a bad moment: what passes on a second attempt passes, and is named
     // at the end of the run, to be mended. A property that failed has found a counterexample, and gets no second try.
     retry: { count: 1, condition: /^(?!Property failed)/ },
-    setupFiles: process.env.WRIT_SEED === undefined ? [] : ['test/support/seeded-properties.ts'],
+    setupFiles: [
+      ...(process.env.WRIT_SEED === undefined ? [] : ['test/support/seeded-properties.ts']),
+      // Whether there can be one: no first attempt passes.
+      ...(process.env.WRIT_TEST_TWICE === undefined ? [] : ['test/support/fail-first-attempts.ts']),
+    ],
     reporters: ['default', 'test/support/second-attempts.ts', ...(process.env.CI === 'true' ? ['json'] : [])],
     outputFile: { json: 'test-results/vitest.json' },
   },
