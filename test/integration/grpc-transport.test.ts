@@ -353,7 +353,7 @@ describe('a call', () => {
     await start({}, { WRIT_MAX_MESSAGE_BYTES: '2048' });
     const client = connect(LeaseServiceClient);
     const large = await failure(
-      call(client, client.acquireWriteSet, acquire({ purpose: 'x'.repeat(4096) }), as('runner')),
+      call(client, client.acquireWriteSet, acquire({ purpose: 'x'.repeat(8192) }), as('runner')),
     );
     expect(large.error.code).toBe(status.RESOURCE_EXHAUSTED);
   });

@@ -271,8 +271,10 @@ describe('a request', () => {
     expect(
       (await send(client, PUT_MAP, Buffer.concat([text(2, Buffer.alloc(1 << 20, 'a')), of(2 << 20)]))).reason,
     ).toBe('ASKED');
+    expect(await send(client, PUT_MAP, of((4 << 20) + 1))).toMatchObject(large);
+    expect(await send(client, PUT_MAP, of((8 << 20) - 16))).toMatchObject(large);
     // Given up by the library while it is read: the one refusal without a reason, as docs/api.md says.
-    const unread = await send(client, PUT_MAP, Buffer.alloc((4 << 20) + 1));
+    const unread = await send(client, PUT_MAP, Buffer.alloc((8 << 20) + 1));
     expect([unread.code, unread.reason]).toEqual(['RESOURCE_EXHAUSTED', undefined]);
   });
 });

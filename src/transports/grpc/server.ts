@@ -258,9 +258,12 @@ function precededBy(handle: UntypedHandleCall, before: (call: LongLivedCall) => 
   }) as UntypedHandleCall;
 }
 
+/** Of what a message may have, so much is read of one that has more: it is refused with its reason, which the library has none of. */
+const READ_FOR_REFUSAL = 2;
+
 function serverOptions(limits: Limits): ServerOptions {
   return {
-    'grpc.max_receive_message_length': limits.maxMessageBytes,
+    'grpc.max_receive_message_length': READ_FOR_REFUSAL * limits.maxMessageBytes,
     // Answers are bounded by what they answer: pages, and parts of an export.
     'grpc.max_send_message_length': -1,
     // A client may have all its waiting acquires on one connection, and must still be able to renew.
