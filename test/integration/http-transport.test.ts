@@ -247,7 +247,8 @@ describe('the HTTP server', () => {
     await (await fetch(`${url}/healthz`)).text();
     const begun = performance.now();
     await server.stop(10_000);
-    expect(performance.now() - begun).toBeLessThan(2000);
+    // Left alone they would end after 5 s, as idle ones do.
+    expect(performance.now() - begun).toBeLessThan(4_500);
     await expect(once(request(`${url}/healthz`).end(), 'response')).rejects.toMatchObject({ code: 'ECONNREFUSED' });
   });
 
