@@ -37,7 +37,7 @@ async function client(random: Random, rounds: number): Promise<{ runId: string; 
   for (let round = 0; round < rounds; round += 1) {
     const { api } = random.pick(replicas);
     const gone = new AbortController();
-    const resources = [...new Set([random.pick(ITEMS), random.pick(ITEMS), random.pick(ITEMS)])];
+    const resources = [...new Set([random.pick(items()), random.pick(items()), random.pick(items())])];
     const input = acquireInput(
       runId,
       resources.map((resource) => write(resource, 'set')),
@@ -57,9 +57,12 @@ async function client(random: Random, rounds: number): Promise<{ runId: string; 
   return { runId, kinds };
 }
 
-const ITEMS = Array.from({ length: 8 }, (_, i) => `item/${i}`);
+let attempts = 0;
+/** Of this attempt: at the end one run holds all of them. */
+const items = (): string[] => Array.from({ length: 8 }, (_, i) => `item/${attempts}-${i}`);
 
 test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock, no residue', async () => {
+  attempts += 1;
   const random = seeded();
   const done = await Promise.all(Array.from({ length: 24 }, (_, n) => client(random.fork(`${n}`), 5)));
   const kinds = new Set(done.flatMap(({ kinds }) => kinds));
@@ -99,7 +102,7 @@ test('F10: overlapping sets in shuffled order, callers that vanish: no deadlock,
     as('runner'),
     acquireInput(
       run,
-      ITEMS.map((resource) => write(resource, 'set')),
+      items().map((resource) => write(resource, 'set')),
     ),
   );
   expect(value.kind).toBe('lease');
