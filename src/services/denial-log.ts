@@ -36,6 +36,7 @@ export class DenialLog {
     private readonly onProblem: (error: unknown) => void,
   ) {}
 
+  /** The first of the ids is the one to find it by; where there are too many, the others go first. */
   note(namespace: string, denial: Denial, requestIds: readonly string[]): void {
     this.of(namespace).note(denial, requestIds);
   }
@@ -108,7 +109,7 @@ class NamespaceDenials {
     try {
       const engine = await this.open();
       await engine.submit('system', (decision) => {
-        if (taken.denials.size > 0) decideRecordDenials(decision, [...taken.denials.values()]);
+        if (taken.denials.size > 0) decideRecordDenials(decision, taken.denialCounts());
         if (taken.unmatched.size > 0) decideNoteUnmatched(decision, taken.unmatchedCounts());
       });
       return true;
@@ -124,18 +125,31 @@ function idOf({ reason, resource, action, runId, leaseId, presentedRun, target, 
   return JSON.stringify([reason, resource, action, runId, leaseId, presentedRun, target, observedOnly]);
 }
 
+interface Counted {
+  readonly denial: Denial;
+  count: number;
+  /** What callers named their checks. */
+  readonly firstIds: Set<string>;
+  /** Of calls that named their check otherwise. */
+  readonly otherIds: Set<string>;
+}
+
 /** Counts, bounded whatever is counted. */
 class Tally {
-  readonly denials = new Map<string, DenialCount>();
+  readonly denials = new Map<string, Counted>();
   readonly unmatched = new Map<string, number>();
 
   get isEmpty(): boolean {
     return this.denials.size === 0 && this.unmatched.size === 0;
   }
 
-  add(denial: Denial, count: number, requestIds: readonly string[]): void {
-    const fits = this.denials.has(idOf(denial)) || this.denials.size < MAX_KINDS;
-    this.count(fits ? denial : OTHER, count, requestIds);
+  add(denial: Denial, count: number, [firstId, ...otherIds]: readonly string[]): void {
+    this.merge({
+      denial,
+      count,
+      firstIds: new Set(firstId === undefined ? [] : [firstId]),
+      otherIds: new Set(otherIds),
+    });
   }
 
   addUnmatched(resource: string, times: number): void {
@@ -144,19 +158,35 @@ class Tally {
   }
 
   addAll(other: Tally): void {
-    for (const { count, requestIds, ...denial } of other.denials.values()) this.add(denial, count, requestIds);
+    for (const counted of other.denials.values()) this.merge(counted);
     for (const [resource, times] of other.unmatched) this.addUnmatched(resource, times);
+  }
+
+  denialCounts(): DenialCount[] {
+    return [...this.denials.values()].map(({ denial, count, firstIds, otherIds }) => {
+      const requestIds = [...new Set([...firstIds, ...otherIds])].slice(0, MAX_DENIAL_IDS);
+      return { ...denial, count, requestIds };
+    });
   }
 
   unmatchedCounts(): { resource: string; times: number }[] {
     return [...this.unmatched].map(([resource, times]) => ({ resource, times }));
   }
 
-  private count(denial: Denial, count: number, more: readonly string[]): void {
-    const id = idOf(denial);
-    const known = this.denials.get(id);
-    const ids = known?.requestIds ?? [];
-    const requestIds = ids.length >= MAX_DENIAL_IDS ? ids : [...new Set([...ids, ...more])].slice(0, MAX_DENIAL_IDS);
-    this.denials.set(id, { ...denial, count: (known?.count ?? 0) + count, requestIds });
+  private merge(more: Counted): void {
+    const fits = this.denials.has(idOf(more.denial)) || this.denials.size < MAX_KINDS;
+    const denial = fits ? more.denial : OTHER;
+    const known = this.denials.get(idOf(denial));
+    if (known === undefined) {
+      this.denials.set(idOf(denial), { ...more, denial });
+      return;
+    }
+    known.count += more.count;
+    addBounded(known.firstIds, more.firstIds);
+    addBounded(known.otherIds, more.otherIds);
   }
+}
+
+function addBounded(ids: Set<string>, more: ReadonlySet<string>): void {
+  for (const id of more) if (ids.size < MAX_DENIAL_IDS) ids.add(id);
 }

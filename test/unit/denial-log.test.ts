@@ -67,6 +67,19 @@ describe('denials (A1)', () => {
     });
   });
 
+  it('keep as many of the ids that callers gave as there is room for, before those of the calls themselves', async () => {
+    const { log, ...world } = new World();
+    for (let i = 0; i < 120; i += 1) log.note('ns', DENIAL, [`given ${i}`, `made up ${i}`]);
+    for (let i = 0; i < 70; i += 1) log.note('ns', { ...DENIAL, reason: 'expired' }, [`asked ${i}`, `call ${i}`]);
+    await vi.advanceTimersByTimeAsync(250);
+    const [stale, expired] = world.appended.flatMap(({ event }) =>
+      event.body.kind === 'checks_denied' ? event.body.denials : [],
+    );
+    expect(stale?.requestIds).toEqual(Array.from({ length: 100 }, (_, i) => `given ${i}`));
+    expect(expired?.requestIds.slice(0, 70)).toEqual(Array.from({ length: 70 }, (_, i) => `asked ${i}`));
+    expect(expired?.requestIds).toHaveLength(100);
+  });
+
   it('make one event for each lease of each run, so that a search by either finds it', async () => {
     const { log, ...world } = new World();
     const whose = [
