@@ -36,7 +36,7 @@ export class DenialLog {
     private readonly onProblem: (error: unknown) => void,
   ) {}
 
-  /** The first of the ids is the one to find it by; where there are too many, the others go first. */
+  /** The first of the ids is the one that it is looked for by: where there are too many, the others are left out first. */
   note(namespace: string, denial: Denial, requestIds: readonly string[]): void {
     this.of(namespace).note(denial, requestIds);
   }
@@ -74,7 +74,7 @@ class NamespaceDenials {
   ) {}
 
   note(denial: Denial, requestIds: readonly string[]): void {
-    this.tally.add(denial, 1, requestIds);
+    this.tally.add(denial, requestIds);
     this.flushAfter(FLUSH_AFTER_MS);
   }
 
@@ -125,6 +125,8 @@ function idOf({ reason, resource, action, runId, leaseId, presentedRun, target, 
   return JSON.stringify([reason, resource, action, runId, leaseId, presentedRun, target, observedOnly]);
 }
 
+const ID_OF_OTHER = idOf(OTHER);
+
 interface Counted {
   readonly denial: Denial;
   count: number;
@@ -143,10 +145,10 @@ class Tally {
     return this.denials.size === 0 && this.unmatched.size === 0;
   }
 
-  add(denial: Denial, count: number, [firstId, ...otherIds]: readonly string[]): void {
+  add(denial: Denial, [firstId, ...otherIds]: readonly string[]): void {
     this.merge({
       denial,
-      count,
+      count: 1,
       firstIds: new Set(firstId === undefined ? [] : [firstId]),
       otherIds: new Set(otherIds),
     });
@@ -174,11 +176,15 @@ class Tally {
   }
 
   private merge(more: Counted): void {
-    const fits = this.denials.has(idOf(more.denial)) || this.denials.size < MAX_KINDS;
-    const denial = fits ? more.denial : OTHER;
-    const known = this.denials.get(idOf(denial));
+    const id = idOf(more.denial);
+    if (this.denials.has(id) || this.denials.size < MAX_KINDS) this.mergeAs(id, more);
+    else this.mergeAs(ID_OF_OTHER, { ...more, denial: OTHER });
+  }
+
+  private mergeAs(id: string, more: Counted): void {
+    const known = this.denials.get(id);
     if (known === undefined) {
-      this.denials.set(idOf(denial), { ...more, denial });
+      this.denials.set(id, more);
       return;
     }
     known.count += more.count;
