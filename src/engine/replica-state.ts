@@ -175,6 +175,7 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
   state.inputs.knownSince = head.time;
   for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
+  for (const binding of snapshot.keys) state.keys.set(bindingId(binding.scope, binding.key), binding);
   for (const admission of snapshot.admissions) insertAdmission(state, admission);
   for (const revocation of snapshot.revocations) state.revocations.set(revocation.subject, revocation);
   for (const rehearsal of snapshot.rehearsals) state.rehearsals.set(rehearsal.pattern, rehearsal);

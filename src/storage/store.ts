@@ -138,6 +138,8 @@ export interface Snapshot {
   readonly leases: readonly Lease[];
   /** Runs that have not ended. */
   readonly runs: readonly Run[];
+  /** Of requests that wait: by them their callers come back. */
+  readonly keys: readonly KeyBinding[];
   readonly mapVersion: MapVersion | null;
   readonly unmatched: readonly UnmatchedResource[];
   /** Those that still matter. */

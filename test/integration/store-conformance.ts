@@ -734,6 +734,26 @@ function projectionTests(use: Use): void {
   );
 
   it(
+    'loads the keys by which those who wait come back, and no others',
+    use(async ({ store }) => {
+      const waiter = sampleWaiter({ leaseId: 'waiter', idempotencyKey: 'waits' });
+      const active = sampleLease({ leaseId: 'active', idempotencyKey: 'holds' });
+      const ofWaiter = sampleKey({ key: 'waits', leaseId: 'waiter' });
+      const [namespace, head] = await createNamespace(store, {
+        leases: [waiter, active],
+        keys: [
+          ofWaiter,
+          sampleKey({ key: 'holds', leaseId: 'active' }),
+          sampleKey({ scope: 'run:run-2', key: 'waits' }),
+        ],
+      });
+      expect((await store.loadSnapshot(namespace))?.keys).toEqual([ofWaiter]);
+      await append(store, sampleBatch(namespace, head, { leases: [sampleEnded(waiter)] }));
+      expect((await store.loadSnapshot(namespace))?.keys).toEqual([]);
+    }),
+  );
+
+  it(
     'answers with the revision for what it does not know',
     use(async ({ store }) => {
       const [namespace, head] = await createNamespace(store);

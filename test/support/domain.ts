@@ -12,6 +12,7 @@ import {
   type AcquireCommand,
   type AcquireDecision,
   decideAcquire,
+  describeWaiting,
   previewAcquire,
 } from '../../src/domain/decide/acquire.js';
 import { decideAdmitWrites } from '../../src/domain/decide/admit-writes.js';
@@ -300,9 +301,14 @@ export class Namespace {
 
   granted(answer: Answer): Lease {
     if (answer.kind !== 'lease' || answer.lease === undefined) {
-      throw new Error(`no lease, but ${answer.kind}: ${answer.kind === 'lease' ? '' : answer.refusal.message}`);
+      throw new Error(`no lease, but ${answer.kind}: ${answer.kind === 'refusal' ? answer.refusal.message : ''}`);
     }
     return answer.lease;
+  }
+
+  /** What somebody who waits is told. */
+  told(waiting: Lease): ReturnType<typeof describeWaiting> {
+    return describeWaiting(new Decision(overlay(this.state), this.now, 'test', this.bounds), waiting);
   }
 
   /** A place in the queue, or a failure that says what came instead. */

@@ -36,7 +36,7 @@ import { Fault } from '../../src/domain/fault.js';
 import type { FenceVerdict, ProtectedWrite } from '../../src/domain/fence.js';
 import { deniesWrites, type Freeze } from '../../src/domain/freeze.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
-import type { KeyBinding } from '../../src/domain/key-binding.js';
+import { type KeyBinding, runScope } from '../../src/domain/key-binding.js';
 import { effectiveAt, endsAt, type Lease, underLockDelay } from '../../src/domain/lease.js';
 import { INCOMPATIBLE } from '../../src/domain/modes.js';
 import type { RefusalKind } from '../../src/domain/refusal.js';
@@ -308,10 +308,15 @@ class SimDatabase {
   }
 
   snapshot(): Snapshot {
+    const live = [...this.leases.values()].filter((lease) => lease.state !== 'ended' || underLockDelay(lease));
+    const keysOfWaiting = live
+      .filter((lease) => lease.state === 'waiting')
+      .flatMap((lease) => this.keys.get(bindingId(runScope(lease.runId), lease.idempotencyKey)) ?? []);
     return {
       gate: this.gate(),
-      leases: [...this.leases.values()].filter((lease) => lease.state !== 'ended' || underLockDelay(lease)),
+      leases: live,
       runs: [...this.runs.values()].filter((run) => run.endedAt === null),
+      keys: keysOfWaiting,
       mapVersion: this.mapVersion,
       unmatched: [...this.unmatched.values()],
       revocations: [...this.revocations.values()],

@@ -579,6 +579,7 @@ describe('a replica that follows and one that decides (P7)', () => {
       },
       leases: [...ns.state.leases.values()].filter((lease) => lease.state !== 'ended').reverse(),
       runs: [...ns.state.runs.values()],
+      keys: [],
       mapVersion: {
         version: 1,
         text: '',

@@ -184,9 +184,10 @@ describe('requests that wait', () => {
     const ns = world();
     ns.freeze('doc/{id}');
     const answer = ns.acquire('a', [leased('doc/x')], { wait: 60 * SECOND, key: 'k' });
-    expect(answer).toMatchObject({ kind: 'waiting', place: 1, refusal: { kind: 'frozen' } });
+    const told = { ahead: 0, refusal: { kind: 'frozen', freezes: [{ pattern: 'doc/{id}' }] } };
+    expect(ns.told(ns.waiting(answer))).toMatchObject(told);
     const again = ns.acquire('a', [leased('doc/x')], { wait: 60 * SECOND, key: 'k' });
-    expect(again).toMatchObject({ kind: 'waiting', refusal: { freezes: [{ pattern: 'doc/{id}' }] } });
+    expect(ns.told(ns.waiting(again))).toMatchObject(told);
   });
 
   it('wait on when who held it goes, and until every freeze over it is gone', () => {

@@ -384,7 +384,10 @@ describe('waiting for a lock delay', () => {
     const { ns, lease } = holding();
     ns.release(lease);
     const answer = ns.acquire('b', [leased('loc/x')], { wait: 600 * SECOND });
-    expect(answer).toMatchObject({ kind: 'waiting', place: 1, refusal: { kind: 'lock_delay', retryAfter: DELAY } });
+    expect(ns.told(ns.waiting(answer))).toMatchObject({
+      ahead: 0,
+      refusal: { kind: 'lock_delay', retryAfter: DELAY },
+    });
     const [first, second] = [ns.waiting(answer), ns.queue('c', leased('loc/x'))];
     // Not even the run that had it passes those who wait.
     expect(ns.refused(ns.acquire('a', [leased('loc/x')])).kind).toBe('held');
@@ -489,7 +492,7 @@ describe('a resource set that may not be had yet, and is under lock delay', () =
       const { ns, answer, until } = make(startIn);
       const waiting = ns.waiting(answer);
       const both = Math.max(until, START + startIn);
-      expect(answer).toMatchObject({
+      expect(ns.told(waiting)).toMatchObject({
         refusal: { kind: 'lock_delay', retryAfter: both - ns.now, blockers: [{ lockDelayUntil: until }] },
       });
       keepAttached(ns, waiting);
@@ -640,8 +643,8 @@ describe('lost history', () => {
   it('lets requests wait for it, and grants them in order when it is over', () => {
     const { ns, until } = lose();
     const answer = ns.acquire('b', [leased('loc/y')], { wait: 600 * SECOND });
-    expect(answer).toMatchObject({ kind: 'waiting', refusal: { kind: 'lock_delay' } });
     const waiting = ns.waiting(answer);
+    expect(ns.told(waiting)).toMatchObject({ refusal: { kind: 'lock_delay' } });
     keepAttached(ns, waiting);
     ns.sweep();
     expect(ns.lease(waiting).state).toBe('waiting');

@@ -227,7 +227,7 @@ describe('what nobody can end', () => {
     const local = ns.hold('a', leased('loc/x'));
     const before = ns.queue('b', leased('loc/x'));
     const answer = ns.takeOver('fixer', [leased('loc/x')], { wait: 600 * SECOND, key: 'k' });
-    expect(answer).toMatchObject({ decided: { kind: 'waiting', place: 1, refusal: { kind: 'lock_delay' } } });
+    expect(answer).toMatchObject({ decided: { kind: 'waiting' }, waitsFor: { kind: 'lock_delay' } });
     expect(endsOf(answer)).toEqual([[local.leaseId, 'taken_over']]);
     expect(ns.check(local, {}).allowed).toBe(false);
     const later = ns.queue('c', leased('loc/x'));
@@ -284,7 +284,7 @@ describe('what nobody can end', () => {
       expect(refused(ns.takeOver('fixer', [leased('doc/x')])).kind).toBe('in_doubt');
       expect(ns.lease(held).state).toBe('active');
       const waiting = ns.takeOver('fixer', [leased('doc/x')], { wait: 60 * SECOND });
-      expect(waiting).toMatchObject({ decided: { kind: 'waiting', refusal: { kind: 'in_doubt' } } });
+      expect(waiting).toMatchObject({ decided: { kind: 'waiting' }, waitsFor: { kind: 'in_doubt' } });
       const [doubt] = [...ns.state.admissions.values()];
       ns.settle(doubt?.admissionId ?? '', true);
       expect(ns.lease(waiting.lease?.leaseId ?? '').state).toBe('active');

@@ -1,14 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { ATTACHED_FOR, describeWaiting } from '../../src/domain/decide/acquire.js';
+import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
 import { endedWaiting } from '../../src/domain/decide/acquire-refusals.js';
-import { Decision } from '../../src/domain/decide/decision.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
 import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import type { EndReason, Lease } from '../../src/domain/lease.js';
 import { Queue } from '../../src/domain/queue.js';
-import { overlay } from '../../src/domain/state.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
   countVisits,
@@ -51,9 +49,11 @@ describe('a place in the queue (P9)', () => {
     ns.hold('a', leased('doc/x'));
     const first = ns.acquire('b', [leased('doc/x')], { wait: LONG });
     const second = ns.acquire('c', [leased('doc/x')], { wait: LONG });
-    expect(first).toMatchObject({ kind: 'waiting', place: 1, attachment: 1, refusal: { kind: 'held' } });
-    expect(second).toMatchObject({ kind: 'waiting', place: 2 });
-    expect(second.kind === 'waiting' && second.refusal.blockers.map((b) => [b.runId, b.waiting])).toEqual([
+    expect(first).toMatchObject({ kind: 'waiting', attachment: 1 });
+    expect(ns.told(ns.waiting(first))).toMatchObject({ ahead: 0, refusal: { kind: 'held' } });
+    const told = ns.told(ns.waiting(second));
+    expect(told.ahead).toBe(1);
+    expect(told.refusal.blockers.map((b) => [b.runId, b.waiting])).toEqual([
       ['a', false],
       ['b', true],
     ]);
@@ -220,7 +220,7 @@ describe('passing those who wait for one’s own run (P9)', () => {
     const other = ns.hold('c', leased('doc/y'));
     ns.queue('b', leased('doc/x'), leased('doc/z'));
     const answer = ns.acquire('a', [leased('doc/y'), leased('doc/z')], { wait: LONG });
-    expect(answer).toMatchObject({ kind: 'waiting', place: 1 });
+    expect(ns.told(ns.waiting(answer)).ahead).toBe(0);
     ns.release(other);
     expect(ns.lease(ns.waiting(answer)).state).toBe('active');
   });
@@ -709,8 +709,8 @@ describe('a resource set whose start lies ahead (C1a)', () => {
   it('is waited for, and granted at its time by the sweeper, which the append proves', () => {
     const ns = soon('a');
     const answer = ns.acquire('a', set, { wait: START_IN + 1 });
-    expect(answer).toMatchObject({ kind: 'waiting', place: 1, refusal: { kind: 'lock_delay', retryAfter: START_IN } });
     const waiting = ns.waiting(answer);
+    expect(ns.told(waiting)).toMatchObject({ ahead: 0, refusal: { kind: 'lock_delay', retryAfter: START_IN } });
     ns.sweep();
     expect(ns.lease(waiting).state).toBe('waiting');
     passMinute(ns, waiting);
@@ -748,8 +748,7 @@ describe('a resource set whose start lies ahead (C1a)', () => {
     const ns = soon('a', 'b');
     ns.hold('b', leased('doc/set'));
     const answer = ns.acquire('a', set, { wait: LONG });
-    expect(answer).toMatchObject({
-      kind: 'waiting',
+    expect(ns.told(ns.waiting(answer))).toMatchObject({
       refusal: { kind: 'lock_delay', retryAfter: START_IN, blockers: [{ runId: 'b' }] },
     });
   });
@@ -764,7 +763,7 @@ describe('attachments (design: waiting)', () => {
     const first = ns.acquire('b', request, { wait: LONG, key: 'k' });
     ns.advance(3 * SECOND);
     const again = ns.acquire('b', request, { wait: LONG, key: 'k' });
-    expect(again).toMatchObject({ kind: 'waiting', attachment: 2, place: 1, leaseId: ns.waiting(first).leaseId });
+    expect(again).toMatchObject({ kind: 'waiting', attachment: 2, leaseId: ns.waiting(first).leaseId });
     expect(again.lease?.waiting).toMatchObject({
       queuedAt: first.lease?.waiting?.queuedAt,
       attachedUntil: ns.now + ATTACHED_FOR,
@@ -871,19 +870,6 @@ describe('observed entries and the queue (C14)', () => {
   });
 });
 
-describe('what a waiting request is told', () => {
-  it('is the same when asked later, on any replica', () => {
-    const ns = new Namespace().runs('a', 'b', 'c');
-    ns.hold('a', leased('doc/x'));
-    ns.queue('b', leased('doc/x'));
-    const answer = ns.acquire('c', [leased('doc/x')], { wait: LONG });
-    const decision = new Decision(overlay(ns.state), ns.now, 'test', ns.bounds);
-    const told = describeWaiting(decision, ns.waiting(answer));
-    expect(told.ahead).toBe(1);
-    expect(answer).toMatchObject({ place: told.ahead + 1, refusal: { blockers: told.refusal.blockers } });
-  });
-});
-
 describe('a long queue costs what it is long, not its square or cube', () => {
   const N = 2_000;
   const crowd = Array.from({ length: N }, (_, index) => `run-${index}`);
@@ -912,6 +898,15 @@ describe('a long queue costs what it is long, not its square or cube', () => {
     expect(visitsOf(ns, () => ns.release(holder))).toBeLessThanOrEqual(6 * N);
     expect(ns.lease(waiting[0] as Lease).state).toBe('active');
     expect(ns.state.waitingLeases).toBe(N);
+  });
+
+  it('all who come back, by the same key, while something is held: nobody looks at those ahead', () => {
+    const { ns, waiting } = queued(() => leased('doc/x'));
+    const comeBack = () => {
+      for (const { runId, idempotencyKey: key } of waiting)
+        expect(ns.acquire(runId, [leased('doc/x')], { wait: LONG, key })).toMatchObject({ attachment: 2 });
+    };
+    expect(visitsOf(ns, comeBack)).toBe(0);
   });
 
   it('a holder that asks for more passes all who wait for it', () => {

@@ -64,8 +64,6 @@ export type AcquireDecision =
       readonly kind: 'waiting';
       readonly leaseId: string;
       readonly attachment: number;
-      readonly place: number;
-      readonly refusal: Refusal;
     }
   | { readonly kind: 'refusal'; readonly refusal: Refusal };
 
@@ -76,7 +74,7 @@ export function decideAcquire(decision: Decision, command: AcquireCommand): Acqu
   if (binding !== undefined) return repeat(decision, command, binding);
   const considered = consider(decision, command, run);
   if (considered.kind === 'granted') return grant(decision, command, run, considered.writeSet, considered.asker);
-  if (considered.kind === 'queue') return enqueue(decision, command, run, considered);
+  if (considered.kind === 'queue') return enqueue(decision, command, run, considered.writeSet);
   recordRefusal(decision, command, considered.refusal);
   return { kind: 'refusal', refusal: withReason(considered.refusal, run) };
 }
@@ -99,7 +97,7 @@ export function previewAcquire(
 
 type Considered =
   | { readonly kind: 'granted'; readonly writeSet: ExpandedWriteSet; readonly asker: Asker }
-  | { readonly kind: 'queue'; readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal; readonly ahead: number }
+  | { readonly kind: 'queue'; readonly writeSet: ExpandedWriteSet; readonly refusal: Refusal }
   | { readonly kind: 'refused'; readonly refusal: Refusal };
 
 const refused = (refusal: Refusal): { readonly kind: 'refused'; readonly refusal: Refusal } => ({
@@ -179,12 +177,7 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   if (cycle !== null) return refused(deadlock(inTheWay, cycle));
   const full = waiterLimit(decision, run);
   if (full !== null) return refused(full);
-  return {
-    kind: 'queue',
-    writeSet,
-    refusal: inTheWay,
-    ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
-  };
+  return { kind: 'queue', writeSet, refusal: inTheWay };
 }
 
 /** The runs of the cycle that waiting for these locks would close, the asker first and last; null: none. */
@@ -240,23 +233,11 @@ export function grantedLease(
   };
 }
 
-function enqueue(
-  decision: Decision,
-  command: AcquireCommand,
-  run: Run,
-  considered: Extract<Considered, { kind: 'queue' }>,
-): AcquireDecision {
-  const { writeSet } = considered;
+function enqueue(decision: Decision, command: AcquireCommand, run: Run, writeSet: ExpandedWriteSet): AcquireDecision {
   const lease = queuedLease(decision, command, run, writeSet);
   decision.emit({ kind: 'lease_queued', lease, fingerprint: command.fingerprint }, concerning(command, lease));
   settleParent(decision, lease.delegatedFrom);
-  return {
-    kind: 'waiting',
-    leaseId: lease.leaseId,
-    attachment: 1,
-    place: considered.ahead + 1,
-    refusal: considered.refusal,
-  };
+  return { kind: 'waiting', leaseId: lease.leaseId, attachment: 1 };
 }
 
 /** A request that takes its place in the queue now. */
@@ -375,9 +356,9 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
   );
   lookAgain(decision, [lease]);
   const after = decision.lease(lease.leaseId) ?? lease;
-  if (after.state !== 'waiting') return outcomeOf(decision, after);
-  const { refusal, ahead } = describeWaiting(decision, after);
-  return { kind: 'waiting', leaseId: lease.leaseId, attachment, place: ahead + 1, refusal };
+  return after.state === 'waiting'
+    ? { kind: 'waiting', leaseId: lease.leaseId, attachment }
+    : outcomeOf(decision, after);
 }
 
 /** Whom a waiting request waits for, as a refusal, and how many conflicting requests stand ahead. Several can share a queue. */

@@ -42,6 +42,8 @@ export interface TakeOverCommand extends Omit<AcquireCommand, 'principal' | 'max
 
 export interface TakeOverDecision {
   readonly decided: AcquireDecision;
+  /** What a new place waits for; null: none was taken, or by an earlier call. */
+  readonly waitsFor: Refusal | null;
   /** Leases that it ended, as they are now; also of a repeated call. */
   readonly ended: readonly Lease[];
 }
@@ -57,12 +59,12 @@ export function decideTakeOver(decision: Decision, command: TakeOverCommand): Ta
   const binding = decision.key(runScope(run.runId), command.idempotencyKey);
   if (binding !== undefined) {
     const decided = repeat(decision, asked, binding);
-    return { decided, ended: endedBy(decision, decision.lease(binding.leaseId)) };
+    return { decided, waitsFor: null, ended: endedBy(decision, decision.lease(binding.leaseId)) };
   }
   const considered = consider(decision, command, asked, run);
   if (considered.kind === 'refused') {
     recordRefusal(decision, asked, considered.refusal);
-    return { decided: { kind: 'refusal', refusal: withReason(considered.refusal, run) }, ended: [] };
+    return { decided: { kind: 'refusal', refusal: withReason(considered.refusal, run) }, waitsFor: null, ended: [] };
   }
   return takeOver(decision, command, asked, run, considered);
 }
@@ -173,14 +175,14 @@ function takeOver(
     const lease = { ...queuedLease(decision, asked, run, writeSet), takeOver: taken };
     decision.emit({ kind: 'lease_queued', lease, fingerprint }, about);
     grantWaiters(decision, freed);
-    const decided = { kind: 'waiting', leaseId, attachment: 1, place: 1, refusal: waitsFor } as const;
-    return { decided, ended: endedBy(decision, lease) };
+    const decided = { kind: 'waiting', leaseId, attachment: 1 } as const;
+    return { decided, waitsFor, ended: endedBy(decision, lease) };
   }
   const lease = { ...grantedLease(decision, asked, run, writeSet, asker), takeOver: taken };
   decision.relyOnFuture(run.authorityEndsAt);
   decision.emit({ kind: 'lease_granted', lease, fingerprint }, about, lease.grantedAt ?? undefined);
   grantWaiters(decision, [...freed, ...refuseDeadlocked(decision, run)]);
-  return { decided: { kind: 'lease', leaseId }, ended: endedBy(decision, lease) };
+  return { decided: { kind: 'lease', leaseId }, waitsFor, ended: endedBy(decision, lease) };
 }
 
 /** After lost history nobody knows whose credentials are out: the resource alone stands for them. */
@@ -210,8 +212,9 @@ export function previewTakeOver(
   decision: Decision,
   command: TakeOverCommand,
 ): { lease: Lease | null; refusal: Refusal | null; ended: readonly Lease[] } {
-  const { decided, ended } = decideTakeOver(decision, command);
-  if (decided.kind !== 'lease') return { lease: null, refusal: decided.refusal, ended };
+  const { decided, waitsFor, ended } = decideTakeOver(decision, command);
+  if (decided.kind === 'refusal') return { lease: null, refusal: decided.refusal, ended };
+  if (decided.kind === 'waiting') return { lease: null, refusal: waitsFor, ended };
   return { lease: decision.lease(decided.leaseId) ?? null, refusal: null, ended };
 }
 

@@ -1,4 +1,4 @@
-import type { KeyBinding } from '../../domain/key-binding.js';
+import { type KeyBinding, runScope } from '../../domain/key-binding.js';
 import type { Lease } from '../../domain/lease.js';
 import { ENDED_RUN_STATES, type Run } from '../../domain/run.js';
 import type { Loaded, MapVersion, Snapshot, UnmatchedResource } from '../store.js';
@@ -134,6 +134,7 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
   const live = await readLeases(LIVE_LEASES);
   const delayed = await readLeases(DELAYED_LEASES);
   const runs = await readPages<RunRow, Run>(session, LIVE_RUNS, namespace, runFromRow, (row) => row.run_id);
+  const keys = await readKeysOfWaiting(session, namespace, live);
   const [map] = await session.query<Row<MapVersionRow>>(NEWEST_MAP, { namespace });
   const unmatched = await session.query<Row<UnmatchedRow>>(UNMATCHED, { namespace });
   const values = { namespace, now_us: gate.now };
@@ -147,6 +148,7 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
     gate,
     leases: delayed.length === 0 ? live : [...live, ...delayed],
     runs,
+    keys,
     mapVersion: map === undefined ? null : mapVersionFromRow(map),
     unmatched: unmatched.map((row): UnmatchedResource => unmatchedFromRow(row)),
     revocations: revocations.map(revocationFromRow),
@@ -155,6 +157,16 @@ export async function loadSnapshot(session: Session, gates: GateReader, namespac
     freezes: freezes.map(freezeFromRow),
     recorded,
   };
+}
+
+async function readKeysOfWaiting(session: Session, namespace: string, live: readonly Lease[]): Promise<KeyBinding[]> {
+  const wanted = live
+    .filter((lease) => lease.state === 'waiting')
+    .map(({ runId, idempotencyKey }) => ({ scope: runScope(runId), key: idempotencyKey }));
+  const keys: KeyBinding[] = [];
+  for (let from = 0; from < wanted.length; from += SNAPSHOT_PAGE)
+    keys.push(...(await loadKeys(session, namespace, wanted.slice(from, from + SNAPSHOT_PAGE))).records);
+  return keys;
 }
 
 /** While rows become records, the server already reads the next page: on one connection, one statement after another. */
