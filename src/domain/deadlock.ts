@@ -1,6 +1,7 @@
 import { locksOfLease } from './held-locks.js';
 import { isLive, isPast, type Lease } from './lease.js';
-import { type Asker, holdersInTheWay } from './obstacles.js';
+import { holdersInTheWay } from './obstacles.js';
+import type { Asker } from './queue.js';
 import { liveLeasesOf, type State } from './state.js';
 import type { Micros } from './time.js';
 

@@ -11,7 +11,7 @@ import { type EndReason, type Lease, placeAt, underLockDelay } from './lease.js'
 import { keptUntil } from './lock-delay.js';
 import type { EndRefusal } from './refusal.js';
 import { hasEnded, isOver, type Run } from './run.js';
-import { bindingId, openWritesUnder, type State } from './state.js';
+import { bindingId, holdsAndWaits, openWritesUnder, type State } from './state.js';
 import type { Micros } from './time.js';
 
 type Body<Kind extends EventBody['kind']> = Extract<EventBody, { readonly kind: Kind }>;
@@ -232,13 +232,33 @@ export function insert(state: State, lease: Lease, queuedAt: number | null): voi
     lease.waiting !== null && queuedAt !== null ? { ...lease, waiting: { ...lease.waiting, queuedAt } } : lease;
   state.leases.set(placed.leaseId, placed);
   if (placed.delegatedFrom !== '') addPart(state, placed);
-  if (placed.state !== 'ended') state.leasesOfRun.add(placed.runId, holderOf(placed));
+  if (placed.state !== 'ended') addToRun(state, placed);
   if (placed.state === 'waiting') state.waitingLeases += 1;
   else if (placed.state === 'active') state.activeLeases += 1;
   else state.delayedLeases += 1;
   if (placed.state !== 'ended') use(state, principalOf(state, placed), 0, 1);
   addLocks(state, placed);
   if (placed.state === 'active') noteReads(state.inputs, placed);
+}
+
+function addToRun(state: State, lease: Lease): void {
+  const before = holdsAndWaits(state, lease.runId);
+  const holder = holderOf(lease);
+  state.leasesOfRun.add(lease.runId, holder);
+  if (lease.state === 'waiting') state.waitingOfRun.add(lease.runId, holder);
+  noteHoldingAndWaiting(state, lease.runId, before);
+}
+
+function removeFromRun(state: State, { runId, leaseId, state: was }: Lease): void {
+  const before = holdsAndWaits(state, runId);
+  state.leasesOfRun.remove(runId, leaseId);
+  if (was === 'waiting') state.waitingOfRun.remove(runId, leaseId);
+  noteHoldingAndWaiting(state, runId, before);
+}
+
+function noteHoldingAndWaiting(state: State, runId: string, before: boolean): void {
+  const after = holdsAndWaits(state, runId);
+  if (after !== before) state.runsHoldingAndWaiting += after ? 1 : -1;
 }
 
 function addPart(state: State, { delegatedFrom, leaseId }: Lease): void {
@@ -256,6 +276,7 @@ function grant(state: State, lease: Lease, fingerprint: string | null, time: Mic
   const waiting = state.leases.get(lease.leaseId);
   if (waiting?.state === 'waiting') {
     removeLocks(state, waiting);
+    removeFromRun(state, waiting);
     state.waitingLeases -= 1;
     use(state, principalOf(state, waiting), 0, -1);
   }
@@ -318,7 +339,7 @@ function end(
   if (lease.state === 'ended') return;
   removeLocks(state, lease);
   if (lease.delegatedFrom !== '') removePart(state, lease);
-  state.leasesOfRun.remove(lease.runId, lease.leaseId);
+  removeFromRun(state, lease);
   if (lease.state === 'active') forgetReads(state.inputs, lease);
   if (lease.state === 'waiting') state.waitingLeases -= 1;
   else state.activeLeases -= 1;

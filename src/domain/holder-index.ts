@@ -12,18 +12,24 @@ export interface HolderIndex {
   remove(key: string, leaseId: string): void;
   /** In no particular order. */
   holders(key: string): Iterable<Holder>;
+  /** First come first, as it is now: the array does not change. */
+  inOrder(key: string): readonly Holder[];
   /** Nobody is in it under any key: most namespaces never see some of the modes. May be false where nobody is. */
   readonly isEmpty: boolean;
   commit(): void;
 }
 
 const NONE: readonly Holder[] = [];
+const byPlace = (a: Holder, b: Holder): number => a.order - b.order;
 
 /** Most keys have one holder: the slot is then that holder itself, to keep 100,000 leases small. */
 export class BaseHolderIndex implements HolderIndex {
   private readonly slots = new Map<string, Holder | Map<string, Holder>>();
+  /** What was asked for in order, until it changes: a long queue is described to each who waits in it. */
+  private readonly ordered = new Map<string, readonly Holder[]>();
 
   add(key: string, holder: Holder): void {
+    if (this.ordered.size > 0) this.ordered.delete(key);
     const slot = this.slots.get(key);
     if (slot === undefined) this.slots.set(key, holder);
     else if (slot instanceof Map) slot.set(holder.leaseId, holder);
@@ -39,6 +45,7 @@ export class BaseHolderIndex implements HolderIndex {
   }
 
   remove(key: string, leaseId: string): void {
+    if (this.ordered.size > 0) this.ordered.delete(key);
     const slot = this.slots.get(key);
     if (slot === undefined) return;
     if (!(slot instanceof Map)) {
@@ -53,6 +60,18 @@ export class BaseHolderIndex implements HolderIndex {
     const slot = this.slots.get(key);
     if (slot === undefined) return NONE;
     return slot instanceof Map ? slot.values() : [slot];
+  }
+
+  inOrder(key: string): readonly Holder[] {
+    const slot = this.slots.get(key);
+    if (slot === undefined) return NONE;
+    if (!(slot instanceof Map)) return [slot];
+    let ordered = this.ordered.get(key);
+    if (ordered === undefined) {
+      ordered = [...slot.values()].sort(byPlace);
+      this.ordered.set(key, ordered);
+    }
+    return ordered;
   }
 
   get isEmpty(): boolean {
@@ -89,6 +108,10 @@ export class OverlayHolderIndex implements HolderIndex {
   holders(key: string): Iterable<Holder> {
     const changes = this.changes.get(key);
     return changes === undefined ? this.base.holders(key) : merged(this.base.holders(key), changes);
+  }
+
+  inOrder(key: string): readonly Holder[] {
+    return this.changes.has(key) ? [...this.holders(key)].sort(byPlace) : this.base.inOrder(key);
   }
 
   get isEmpty(): boolean {

@@ -3,7 +3,7 @@ import { locksOfLease } from './held-locks.js';
 import { endsAt, isLive, type Lease, type LeaseEntry, underLockDelay } from './lease.js';
 import { keySubject, type Lock } from './locks.js';
 import { INCOMPATIBLE, type Mode } from './modes.js';
-import type { Queue } from './queue.js';
+import type { Asker, Queue } from './queue.js';
 import type { Blocker } from './refusal.js';
 import type { State } from './state.js';
 import type { Micros } from './time.js';
@@ -14,15 +14,6 @@ export interface Obstacle {
   /** The requested lock that meets it. */
   readonly lock: Lock;
   readonly theirMode: Mode;
-}
-
-/** Who asks: its run, and its place in the queue (Infinity for a request that has none). */
-export interface Asker {
-  readonly runId: string;
-  readonly order: number;
-  readonly leaseId: string;
-  /** The lease that a part is asked of; absent: what is known of `leaseId`. */
-  readonly delegatedFrom?: string;
 }
 
 /** How many obstacles a refusal names; who stands in the way is found in no particular order. */

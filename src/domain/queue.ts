@@ -8,6 +8,15 @@ import { INCOMPATIBLE, type Mode } from './modes.js';
 import { liveLeasesOf, type State } from './state.js';
 import type { Micros } from './time.js';
 
+/** Who asks: its run, and its place in the queue (Infinity for a request that has none). */
+export interface Asker {
+  readonly runId: string;
+  readonly order: number;
+  readonly leaseId: string;
+  /** The lease that a part is asked of; absent: what is known of `leaseId`. */
+  readonly delegatedFrom?: string;
+}
+
 /** The waiting requests for a key in one mode, first come first. */
 interface Line {
   readonly requests: readonly Holder[];
@@ -51,6 +60,28 @@ export class Queue {
       if (request.order >= place) return;
       if (this.waits(request) && (this.showsAll || this.counts(request.leaseId))) yield request;
     }
+  }
+
+  /** Whether a request goes before another one that stands ahead of it, since that one's run waits for its own (P9). */
+  passes(asker: Asker, runAhead: string): boolean {
+    return this.mayPass(asker) && this.runsWaitingFor(asker.runId).has(runAhead);
+  }
+
+  /** As `passes`; cheaper where many ask about the same one ahead, since whom that waits for is searched once for all. */
+  passesFirst(asker: Asker, runAhead: string): boolean {
+    return this.mayPass(asker) && this.runsWaitedForBy(runAhead).has(asker.runId);
+  }
+
+  /**
+   * A request passes only on a circle: it waits for who stands ahead, and that one for its run. Each step to whom a place
+   * is behind leads to an earlier place, so a circle needs a run that another one waits for by something else than the
+   * request by which it waits itself: one that holds and waits, or waits twice (Coffman's hold and wait).
+   */
+  private mayPass({ runId, leaseId }: Asker): boolean {
+    const { state } = this.view;
+    if (state.runsHoldingAndWaiting > 0) return true;
+    for (const other of state.leasesOfRun.holders(runId)) if (other.leaseId !== leaseId) return true;
+    return false;
   }
 
   /**
@@ -206,8 +237,7 @@ export class Queue {
     const id = mode + key;
     let line = this.lines.get(id);
     if (line === undefined) {
-      const requests = [...this.view.state.queued[mode].holders(key)].sort((a, b) => a.order - b.order);
-      line = { requests, first: 0 };
+      line = { requests: this.view.state.queued[mode].inOrder(key), first: 0 };
       this.lines.set(id, line);
     }
     return line;

@@ -44,6 +44,8 @@ export interface State {
   identity: DatabaseIdentity | null;
   activeLeases: number;
   waitingLeases: number;
+  /** Runs that hold and wait, or wait by several requests: where there is none, no runs wait for each other in a circle. */
+  runsHoldingAndWaiting: number;
   /** Ended leases of which some locks are still kept from other runs. */
   delayedLeases: number;
   /** Tracked writes whose outcome is not known. */
@@ -74,6 +76,8 @@ export interface State {
   readonly queued: LockTable;
   /** Live leases, active and waiting, by run. */
   readonly leasesOfRun: HolderIndex;
+  /** Those of them that wait. */
+  readonly waitingOfRun: HolderIndex;
   /** By principal. */
   readonly usage: Table<Usage>;
   /** Ids of the child runs that have not ended, by parent. */
@@ -95,6 +99,7 @@ export function emptyState(namespace: string): State {
     identity: null,
     activeLeases: 0,
     waitingLeases: 0,
+    runsHoldingAndWaiting: 0,
     delayedLeases: 0,
     openWrites: 0,
     inDoubt: 0,
@@ -112,6 +117,7 @@ export function emptyState(namespace: string): State {
     held: baseLockTable(),
     queued: baseLockTable(),
     leasesOfRun: new BaseHolderIndex(),
+    waitingOfRun: new BaseHolderIndex(),
     usage: new BaseTable(),
     childrenOf: new BaseTable(),
     delegations: new BaseTable(),
@@ -154,6 +160,7 @@ export function overlay(state: State): Overlay {
   const held = overlayLockTable(base.held);
   const queued = overlayLockTable(base.queued);
   const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
+  const waitingOfRun = new OverlayHolderIndex(base.waitingOfRun);
   const usage = new OverlayTable(base.usage);
   const childrenOf = new OverlayTable(base.childrenOf);
   const delegations = new OverlayTable(base.delegations);
@@ -167,6 +174,7 @@ export function overlay(state: State): Overlay {
     identity: base.identity,
     activeLeases: base.activeLeases,
     waitingLeases: base.waitingLeases,
+    runsHoldingAndWaiting: base.runsHoldingAndWaiting,
     delayedLeases: base.delayedLeases,
     openWrites: base.openWrites,
     inDoubt: base.inDoubt,
@@ -184,6 +192,7 @@ export function overlay(state: State): Overlay {
     held,
     queued,
     leasesOfRun,
+    waitingOfRun,
     usage,
     childrenOf,
     delegations,
@@ -197,12 +206,13 @@ export function overlay(state: State): Overlay {
       base.identity = this.identity;
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
+      base.runsHoldingAndWaiting = this.runsHoldingAndWaiting;
       base.delayedLeases = this.delayedLeases;
       base.openWrites = this.openWrites;
       base.inDoubt = this.inDoubt;
       base.localKindsFrom = this.localKindsFrom;
-      const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, usage, childrenOf, admissions];
-      for (const table of [...tables, openWritesOf, rehearsals, freezes, delegations]) table.commit();
+      const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, waitingOfRun, usage, childrenOf];
+      for (const table of [...tables, admissions, openWritesOf, rehearsals, freezes, delegations]) table.commit();
       for (const index of [held, queued, doubted].flatMap((locks) => Object.values(locks))) index.commit();
     },
     rebase(onto) {
@@ -220,6 +230,7 @@ export function overlay(state: State): Overlay {
       rebaseLocks(held, onto.held);
       rebaseLocks(queued, onto.queued);
       leasesOfRun.rebase(onto.leasesOfRun);
+      waitingOfRun.rebase(onto.waitingOfRun);
       usage.rebase(onto.usage);
       childrenOf.rebase(onto.childrenOf);
       delegations.rebase(onto.delegations);
@@ -239,6 +250,22 @@ export function* liveLeasesOf(state: State, runId: string): Iterable<Lease> {
     const lease = state.leases.get(holder.leaseId);
     if (lease !== undefined) yield lease;
   }
+}
+
+/** Whether the run holds and waits, or waits by several requests. */
+export function holdsAndWaits(state: State, runId: string): boolean {
+  if (state.waitingOfRun.isEmpty || isNone(state.waitingOfRun.holders(runId))) return false;
+  let live = 0;
+  for (const _ of state.leasesOfRun.holders(runId)) {
+    live += 1;
+    if (live === 2) return true;
+  }
+  return false;
+}
+
+function isNone(holders: Iterable<unknown>): boolean {
+  for (const _ of holders) return false;
+  return true;
 }
 
 /** The run's writes whose outcome is not known, the oldest first. */

@@ -644,6 +644,12 @@ export function countVisits(table: State['held']): { visits: number } {
   for (const mode of MODES) {
     const index = table[mode];
     const holders = index.holders.bind(index);
+    const inOrder = index.inOrder.bind(index);
+    index.inOrder = (key) => {
+      const found = inOrder(key);
+      count.visits += found.length;
+      return found;
+    };
     index.holders = function* (key) {
       for (const holder of holders(key)) {
         count.visits += 1;

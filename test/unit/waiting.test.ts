@@ -5,7 +5,9 @@ import { endedWaiting } from '../../src/domain/decide/acquire-refusals.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
 import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
+import { locksOfLease } from '../../src/domain/held-locks.js';
 import type { EndReason, Lease } from '../../src/domain/lease.js';
+import { waitersAhead } from '../../src/domain/obstacles.js';
 import { Queue } from '../../src/domain/queue.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
@@ -41,6 +43,12 @@ function keep(ns: Namespace, ...leases: readonly Lease[]): void {
 
 function waitingIn(ns: Namespace): Lease[] {
   return [...ns.state.leases.values()].filter((lease) => lease.state === 'waiting');
+}
+
+/** Whether a run holds and waits, or waits by several requests. */
+function twofold(ns: Namespace, runId: string): boolean {
+  const live = [...ns.state.leases.values()].filter((lease) => lease.runId === runId && lease.state !== 'ended');
+  return live.length > 1 && live.some((lease) => lease.state === 'waiting');
 }
 
 describe('a place in the queue (P9)', () => {
@@ -389,6 +397,7 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
       wait: fc.boolean(),
       release: fc.nat({ max: 9 }),
     });
+    const asked = { passed: 0, 'not passed': 0, 'no circle': 0 };
     const universe = universeOf([...paths.map((p) => p.replace(/\/$/, '')), 'image-tag/e', 'dns/e']);
     fc.assert(
       fc.property(fc.array(step, { minLength: 5, maxLength: 40 }), (steps) => {
@@ -429,6 +438,18 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
               expect(searched.runsWaitedForBy(one).has(other)).toBe(waits);
             }
           }
+          const counted = new Queue({ state: ns.state, now: ns.now });
+          for (const lease of waitingIn(ns)) {
+            const { leaseId, waiting } = lease;
+            const asker = { runId: lease.runId, leaseId, order: waiting?.queuedAt ?? 0 };
+            for (const { lease: ahead } of waitersAhead(ns.state, locksOfLease(lease), asker, counted)) {
+              const waits = after.waitsFor(ahead.runId, lease.runId);
+              expect(counted.passes(asker, ahead.runId)).toBe(waits);
+              expect(counted.passesFirst(asker, ahead.runId)).toBe(waits);
+              asked[waits ? 'passed' : ns.state.runsHoldingAndWaiting === 0 ? 'no circle' : 'not passed'] += 1;
+            }
+          }
+          expect(ns.state.runsHoldingAndWaiting).toBe(['a', 'b', 'c', 'd'].filter((id) => twofold(ns, id)).length);
           const active = [...ns.state.leases.values()].filter((lease) => lease.state === 'active');
           const ending = active[release];
           if (ending !== undefined) ns.release(ending);
@@ -443,6 +464,7 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
       }),
       { numRuns: 60 },
     );
+    for (const [what, times] of Object.entries(asked)) expect(times, what).toBeGreaterThan(0);
   });
 });
 

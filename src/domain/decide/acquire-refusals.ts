@@ -123,8 +123,7 @@ export function waiterLimit(decision: Decision, run: Run): Refusal | null {
   if (state.waitingLeases >= bounds.maxWaiters)
     return limit('waiting requests of the namespace', bounds.maxWaiters, 'operator');
   let own = 0;
-  for (const holder of state.leasesOfRun.holders(run.runId))
-    if (state.leases.get(holder.leaseId)?.state === 'waiting') own += 1;
+  for (const _ of state.waitingOfRun.holders(run.runId)) own += 1;
   return own >= bounds.maxWaitersPerRun
     ? limit('waiting requests of one run', bounds.maxWaitersPerRun, 'runner')
     : null;

@@ -16,8 +16,8 @@ import {
 } from '../lease.js';
 import { type Lock, locksOf } from '../locks.js';
 import { INCOMPATIBLE, type Mode } from '../modes.js';
-import { type Asker, holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
-import { Queue } from '../queue.js';
+import { holdersInTheWay, ownHolder, waitersAhead } from '../obstacles.js';
+import { type Asker, Queue } from '../queue.js';
 import type { Refusal, RefusalKind } from '../refusal.js';
 import type { Run } from '../run.js';
 import { type Micros, SECOND } from '../time.js';
@@ -304,11 +304,7 @@ export function isFree(
   for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isFreeByTime(lease, now)) return false;
   let passed = 0;
   for (const { lease } of waitersAhead(state, locks, asker, queue)) {
-    // Many ask behind the same first one: whom that waits for is searched once for all of them.
-    const passes =
-      passed === 0
-        ? queue.runsWaitedForBy(lease.runId).has(asker.runId)
-        : queue.runsWaitingFor(asker.runId).has(lease.runId);
+    const passes = passed === 0 ? queue.passesFirst(asker, lease.runId) : queue.passes(asker, lease.runId);
     if (!passes) return false;
     passed += 1;
   }

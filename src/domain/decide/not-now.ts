@@ -4,8 +4,8 @@ import type { RequestedEntry } from '../entry.js';
 import { frozenAmong } from '../freeze.js';
 import { underLockDelay } from '../lease.js';
 import type { Lock } from '../locks.js';
-import { type Asker, holdersInTheWay, MAX_BLOCKERS, type Obstacle, waitersAhead } from '../obstacles.js';
-import type { Queue } from '../queue.js';
+import { holdersInTheWay, MAX_BLOCKERS, type Obstacle, waitersAhead } from '../obstacles.js';
+import type { Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import { closedAfterLoss, frozen, held, inDoubt, notYet, type Start } from './acquire-refusals.js';
@@ -26,7 +26,7 @@ export function* obstaclesNow(
     if (holders >= MAX_BLOCKERS) break;
   }
   for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
-    if (!queue.runsWaitingFor(asker.runId).has(obstacle.lease.runId)) yield obstacle;
+    if (!queue.passes(asker, obstacle.lease.runId)) yield obstacle;
   }
 }
 

@@ -4,7 +4,8 @@ import { frozenAmong } from '../freeze.js';
 import { runScope } from '../key-binding.js';
 import { isFreeByTime, isLive, type Lease, type TakeOver } from '../lease.js';
 import type { Lock } from '../locks.js';
-import { type Asker, holdersInTheWay, type Obstacle } from '../obstacles.js';
+import { holdersInTheWay, type Obstacle } from '../obstacles.js';
+import type { Asker } from '../queue.js';
 import { type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import {
