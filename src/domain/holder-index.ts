@@ -20,7 +20,8 @@ export interface HolderIndex {
 }
 
 const NONE: readonly Holder[] = [];
-const byPlace = (a: Holder, b: Holder): number => a.order - b.order;
+
+export const byPlace = (a: Pick<Holder, 'order'>, b: Pick<Holder, 'order'>): number => a.order - b.order;
 
 /** Most keys have one holder: the slot is then that holder itself, to keep 100,000 leases small. */
 export class BaseHolderIndex implements HolderIndex {

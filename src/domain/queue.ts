@@ -30,6 +30,8 @@ interface Walk {
   readonly passed: Holder[];
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 /**
  * The queue as one step of a decision sees it: in order, each key read once however many requests are
  * looked at, and who waits for whom. Requests may leave it meanwhile; a step in which any join needs
@@ -50,25 +52,30 @@ export class Queue {
     private readonly showsAll = false,
   ) {}
 
+  isEmpty(mode: Mode, key: string): boolean {
+    return this.line(mode, key).requests.length === 0;
+  }
+
   /** The requests for a key before a place in the queue, in order. */
-  *ahead(mode: Mode, key: string, place: number): Iterable<Holder> {
+  *ahead(mode: Mode, key: string, place: number): Iterable<Lease> {
     const line = this.line(mode, key);
     const { requests } = line;
-    while (line.first < requests.length && !this.waits(requests[line.first] as Holder)) line.first += 1;
+    while (line.first < requests.length && this.waiting(requests[line.first] as Holder) === undefined) line.first += 1;
     for (let at = line.first; at < requests.length; at += 1) {
       const request = requests[at] as Holder;
       if (request.order >= place) return;
-      if (this.waits(request) && (this.showsAll || this.counts(request.leaseId))) yield request;
+      const lease = this.waiting(request);
+      if (lease !== undefined && (this.showsAll || this.counts(lease))) yield lease;
     }
   }
 
-  /** Whether a request goes before another one that stands ahead of it, since that one's run waits for its own (P9). */
-  passes(asker: Asker, runAhead: string): boolean {
-    return this.mayPass(asker) && this.runsWaitingFor(asker.runId).has(runAhead);
+  /** The runs whose requests a request passes although they stand ahead of it: they wait for its own run (P9). */
+  passedBy(asker: Asker): { has(runId: string): boolean } {
+    return this.mayPass(asker) ? this.runsWaitingFor(asker.runId) : NOBODY;
   }
 
-  /** As `passes`; cheaper where many ask about the same one ahead, since whom that waits for is searched once for all. */
-  passesFirst(asker: Asker, runAhead: string): boolean {
+  /** As `passedBy`; cheaper where many ask about the same one ahead, since whom that waits for is searched once for all. */
+  passes(asker: Asker, runAhead: string): boolean {
     return this.mayPass(asker) && this.runsWaitedForBy(runAhead).has(asker.runId);
   }
 
@@ -100,7 +107,7 @@ export class Queue {
       const isNews = (request: Holder): boolean => request.runId !== target && !found.has(request.runId);
       const passes = (request: Holder): boolean => isNews(request) && this.waitingForHeld(request.runId).has(runId);
       for (const lease of this.liveLeases(runId)) {
-        if (lease.state === 'waiting' && !this.counts(lease.leaseId)) continue;
+        if (lease.state === 'waiting' && !this.counts(lease)) continue;
         const place = lease.waiting?.queuedAt ?? Number.NEGATIVE_INFINITY;
         const isPart = (request: Holder): boolean => this.isPartOf(request, lease);
         const unless = lease.state === 'waiting' ? (request: Holder) => isPart(request) || passes(request) : isPart;
@@ -141,8 +148,10 @@ export class Queue {
             const place = lease.waiting?.queuedAt ?? 0;
             const line = this.line(theirMode, key);
             const isPart = lease.delegatedFrom !== '';
-            for (const request of isPart ? [] : this.notYetMet(line, walks, 'ahead', place, passes))
-              if (this.counts(request.leaseId)) reach(request.runId);
+            for (const request of isPart ? [] : this.notYetMet(line, walks, 'ahead', place, passes)) {
+              const ahead = this.waiting(request);
+              if (ahead !== undefined && this.counts(ahead)) reach(request.runId);
+            }
             if (!isPart && heldMet.has(theirMode + key)) continue;
             if (!isPart) heldMet.add(theirMode + key);
             for (const holder of state.held[theirMode].holders(key)) {
@@ -227,7 +236,7 @@ export class Queue {
     }
     for (let next = requests[walk.at]; next !== undefined && !isBeyond(next); next = requests[walk.at]) {
       walk.at += side === 'ahead' ? 1 : -1;
-      if (!this.waits(next)) continue;
+      if (this.waiting(next) === undefined) continue;
       if (passed(next)) walk.passed.push(next);
       else yield next;
     }
@@ -244,10 +253,9 @@ export class Queue {
   }
 
   /** Until its resource set may be had, or while it is frozen, a request keeps its place, and everybody passes it. */
-  private counts(leaseId: string): boolean {
+  private counts(lease: Lease): boolean {
     const { state, now } = this.view;
-    const lease = state.leases.get(leaseId);
-    return lease === undefined || (startOf(state.map, lease.request) <= now && !this.isFrozen(lease));
+    return startOf(state.map, lease.request) <= now && !this.isFrozen(lease);
   }
 
   private isFrozen({ leaseId, entries }: Lease): boolean {
@@ -261,8 +269,10 @@ export class Queue {
     return isFrozen;
   }
 
-  private waits(request: Holder): boolean {
-    return this.view.state.leases.get(request.leaseId)?.state === 'waiting';
+  /** The request as it is now; undefined: it has left the queue. */
+  private waiting(request: Holder): Lease | undefined {
+    const lease = this.view.state.leases.get(request.leaseId);
+    return lease?.state === 'waiting' ? lease : undefined;
   }
 
   /** Who waits for whom is another question after every event. */

@@ -7,7 +7,7 @@ import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
 import type { EndReason, Lease } from '../../src/domain/lease.js';
-import { waitersAhead } from '../../src/domain/obstacles.js';
+import { countAhead, waitersAhead } from '../../src/domain/obstacles.js';
 import { Queue } from '../../src/domain/queue.js';
 import { SECOND } from '../../src/domain/time.js';
 import {
@@ -440,13 +440,18 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
           }
           const counted = new Queue({ state: ns.state, now: ns.now });
           for (const lease of waitingIn(ns)) {
-            const { leaseId, waiting } = lease;
-            const asker = { runId: lease.runId, leaseId, order: waiting?.queuedAt ?? 0 };
-            for (const { lease: ahead } of waitersAhead(ns.state, locksOfLease(lease), asker, counted)) {
-              const waits = after.waitsFor(ahead.runId, lease.runId);
-              expect(counted.passes(asker, ahead.runId)).toBe(waits);
-              expect(counted.passesFirst(asker, ahead.runId)).toBe(waits);
-              asked[waits ? 'passed' : ns.state.runsHoldingAndWaiting === 0 ? 'no circle' : 'not passed'] += 1;
+            const inItsPlace = { runId: lease.runId, leaseId: lease.leaseId, order: lease.waiting?.queuedAt ?? 0 };
+            const asNew = ['a', 'b', 'c', 'd'].map((id) => ({ runId: id, leaseId: 'new', order: Number.MAX_VALUE }));
+            for (const asker of [inItsPlace, ...asNew]) {
+              let ahead = 0;
+              for (const { lease: other } of waitersAhead(ns.state, locksOfLease(lease), asker, counted)) {
+                const waits = after.waitsFor(other.runId, asker.runId);
+                expect(counted.passedBy(asker).has(other.runId)).toBe(waits);
+                expect(counted.passes(asker, other.runId)).toBe(waits);
+                asked[waits ? 'passed' : ns.state.runsHoldingAndWaiting === 0 ? 'no circle' : 'not passed'] += 1;
+                if (!waits) ahead += 1;
+              }
+              expect(countAhead(ns.state, locksOfLease(lease), asker, counted)).toBe(ahead);
             }
           }
           expect(ns.state.runsHoldingAndWaiting).toBe(['a', 'b', 'c', 'd'].filter((id) => twofold(ns, id)).length);

@@ -5,7 +5,7 @@ import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
 import { endsAt, isLive, isPast, type Lease, leaseEntry, queueEnd } from '../lease.js';
 import type { Lock } from '../locks.js';
-import { holdersInTheWay, ownHolder } from '../obstacles.js';
+import { countAhead, holdersInTheWay, ownHolder } from '../obstacles.js';
 import { type Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
@@ -378,7 +378,7 @@ export function describeWaiting(
   };
   return {
     refusal: notNowRefusal(decision, lease.entries, inTheWay, start, []),
-    ahead: obstacles.filter((o) => o.lease.state === 'waiting').length,
+    ahead: countAhead(decision.state, locks, asker, queue),
   };
 }
 

@@ -4,6 +4,7 @@ import { doubtsInTheWay } from '../doubt.js';
 import type { ExpandedEntry } from '../entry.js';
 import { freezesOver, frozenAmong } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
+import { byPlace, type Holder } from '../holder-index.js';
 import {
   isFreeByTime,
   isLive,
@@ -130,13 +131,23 @@ interface Pass {
   endsLeft: number;
 }
 
+/** Requests that may go now, for one reason. */
+interface Waiters {
+  /** First come first. */
+  readonly requests: readonly Holder[];
+  /** The freed key that they wait for, and how; null: it is something else. */
+  readonly freed: { readonly key: string; readonly mode: Mode } | null;
+  /** The run that was granted it so that all others wait on; empty: none was. */
+  takenBy: string;
+}
+
 /**
  * Grants every waiting request that the freed locks make room for, in the order of the queue among
  * conflicting ones (P9). Each is decided again on the map and the run as they are now.
  */
 export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
   if (decision.state.waitingLeases === 0 || freed.length === 0) return;
-  settle(decision, waitersTouching(decision, freed));
+  settle(decision, waitersFor(decision, freed));
 }
 
 /**
@@ -145,38 +156,62 @@ export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
  */
 export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
   if (leases.length === 0) return;
-  const inOrder = [...leases].sort((a, b) => (a.waiting?.queuedAt ?? 0) - (b.waiting?.queuedAt ?? 0));
-  settle(
-    decision,
-    inOrder.map(({ leaseId }) => leaseId),
-  );
+  const requests = leases.map(({ leaseId, runId, waiting }) => ({ leaseId, runId, order: waiting?.queuedAt ?? 0 }));
+  settle(decision, [{ requests: requests.sort(byPlace), freed: null, takenBy: '' }]);
 }
 
-function settle(decision: Decision, first: readonly string[]): void {
+function settle(decision: Decision, first: readonly Waiters[]): void {
   const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED };
-  let candidates = first;
-  while (candidates.length > 0) {
+  let found = first;
+  while (found.length > 0) {
     const more: Lock[] = [];
-    for (const leaseId of candidates) {
+    for (const [{ leaseId, runId }, waiters] of inOrder(found)) {
+      // A long queue behind one resource is not looked at request by request once its first has it.
+      if (waiters.takenBy !== '' && waiters.takenBy !== runId) continue;
       const waiting = decision.state.leases.get(leaseId);
-      if (waiting?.state === 'waiting') more.push(...settleWaiter(decision, waiting, pass));
+      if (waiting?.state !== 'waiting') continue;
+      more.push(...settleWaiter(decision, waiting, pass));
+      const after = decision.state.leases.get(leaseId);
+      if (after?.state === 'active') noteTaken(found, after);
     }
     // A waiter that left the queue without a grant makes room for those behind it.
-    candidates = more.length === 0 ? [] : waitersTouching(decision, more);
+    found = more.length === 0 ? [] : waitersFor(decision, more);
   }
 }
 
-function waitersTouching(decision: Decision, freed: readonly Lock[]): string[] {
-  const found = new Map<string, number>();
+/** Each request once, by one of the reasons for which it may go. */
+function* inOrder(found: readonly Waiters[]): Iterable<readonly [Waiters['requests'][number], Waiters]> {
+  const all = found.flatMap((waiters) => waiters.requests.map((request) => [request, waiters] as const));
+  if (found.length > 1) all.sort(([a], [b]) => byPlace(a, b));
+  let last = '';
+  for (const one of all) {
+    const [{ leaseId }] = one;
+    if (leaseId !== last) yield one;
+    last = leaseId;
+  }
+}
+
+function noteTaken(found: readonly Waiters[], granted: Lease): void {
+  const kept = new Set<string>();
+  for (const { key, mode } of locksOfLease(granted)) for (const theirs of INCOMPATIBLE[mode]) kept.add(theirs + key);
+  for (const waiters of found) {
+    const { freed } = waiters;
+    if (freed !== null && kept.has(freed.mode + freed.key)) waiters.takenBy = granted.runId;
+  }
+}
+
+function waitersFor(decision: Decision, freed: readonly Lock[]): Waiters[] {
+  const found: Waiters[] = [];
   const visited = new Set<string>();
-  for (const lock of freed) {
-    for (const mode of INCOMPATIBLE[lock.mode] as readonly Mode[]) {
-      if (visited.has(mode + lock.key)) continue;
-      visited.add(mode + lock.key);
-      for (const holder of decision.state.queued[mode].holders(lock.key)) found.set(holder.leaseId, holder.order);
+  for (const { key, mode: freedMode } of freed) {
+    for (const mode of INCOMPATIBLE[freedMode] as readonly Mode[]) {
+      if (visited.has(mode + key)) continue;
+      visited.add(mode + key);
+      const requests = decision.state.queued[mode].inOrder(key);
+      if (requests.length > 0) found.push({ requests, freed: { key, mode }, takenBy: '' });
     }
   }
-  return [...found].sort((a, b) => a[1] - b[1]).map(([leaseId]) => leaseId);
+  return found;
 }
 
 function isLiveLease({ state, now }: Decision, leaseId: string): boolean {
@@ -304,7 +339,7 @@ export function isFree(
   for (const { lease } of holdersInTheWay(state, locks, asker)) if (!isFreeByTime(lease, now)) return false;
   let passed = 0;
   for (const { lease } of waitersAhead(state, locks, asker, queue)) {
-    const passes = passed === 0 ? queue.passesFirst(asker, lease.runId) : queue.passes(asker, lease.runId);
+    const passes = passed === 0 ? queue.passes(asker, lease.runId) : queue.passedBy(asker).has(lease.runId);
     if (!passes) return false;
     passed += 1;
   }

@@ -12,7 +12,10 @@ import { closedAfterLoss, frozen, held, inDoubt, notYet, type Start } from './ac
 import type { Decision } from './decision.js';
 import { closedEntry, enforcedLocks } from './granting.js';
 
-/** Holders and lock delays first, then those ahead in the queue; waiters that wait for the asker's own run are passed. */
+/**
+ * Holders and lock delays first, then the first of those ahead in the queue: of each as many as a refusal names. Waiters
+ * that wait for the asker's own run are passed.
+ */
 export function* obstaclesNow(
   decision: Decision,
   locks: readonly Lock[],
@@ -25,8 +28,12 @@ export function* obstaclesNow(
     holders += 1;
     if (holders >= MAX_BLOCKERS) break;
   }
+  let waiters = 0;
   for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
-    if (!queue.passes(asker, obstacle.lease.runId)) yield obstacle;
+    if (queue.passedBy(asker).has(obstacle.lease.runId)) continue;
+    yield obstacle;
+    waiters += 1;
+    if (waiters >= MAX_BLOCKERS) return;
   }
 }
 
