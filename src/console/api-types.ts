@@ -3134,7 +3134,7 @@ export interface components {
         /** @description A place in the queue. */
         WaitingPlace: {
             /**
-             * @description Call again with the same key within this long, else the place is given up.
+             * @description Call again with the same key within this long, else the place is given up: 10 s, or 10 ms for each request that waits in the namespace if that is longer.
              * @example 12.500s
              */
             callAgainWithin?: string;

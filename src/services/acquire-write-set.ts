@@ -1,7 +1,7 @@
 import {
   type AcquireCommand,
   type AcquireDecision,
-  ATTACHED_FOR,
+  attachedFor,
   decideAcquire,
   describeWaiting,
   endOfWait,
@@ -196,7 +196,7 @@ function placeOf(view: View, lease: Lease, deps: Deps): WaitingPlace {
     leaseId: lease.leaseId,
     place: ahead + 1,
     refusal,
-    callAgainWithin: ATTACHED_FOR,
+    callAgainWithin: attachedFor(view.state),
     waitsUntil: lease.waiting?.waitsUntil ?? view.now,
   };
 }

@@ -936,6 +936,17 @@ describe('a long queue costs what it is long, not its square or cube', () => {
     expect(visitsOf(ns, comeBack)).toBe(0);
   });
 
+  it('and for more than 10 s after an outage, so that each gets its turn (F5)', () => {
+    const { ns, waiting } = queued(() => leased('doc/x'));
+    keep(ns, ...waiting);
+    ns.advance(2 * ATTACHED_FOR - 1);
+    ns.sweep();
+    expect(ns.state.waitingLeases).toBe(N);
+    ns.advance(1);
+    ns.sweep();
+    expect(ns.state.waitingLeases).toBeLessThan(N);
+  });
+
   it('a holder that asks for more passes all who wait for it', () => {
     const { ns } = queued((index) => (index === 0 ? leased('doc/') : leased('doc/x')));
     expect(visitsOf(ns, () => ns.hold('holder', leased('doc/y')))).toBeLessThanOrEqual(4 * N);

@@ -52,6 +52,10 @@ const MIN_ROUND_MS = 100;
  * it at one (F5). Short enough for several tries while the place is kept: 5 s at the least.
  */
 const REJOIN_WITHIN_MS = 2_000;
+/** Of the time for which a place is kept: that is longer when very many wait, who then come back over more of it... */
+const REJOIN_SHARE = 0.1;
+/** ...but well within the time in which a grant made meanwhile is to be claimed. */
+const MAX_REJOIN_WITHIN_MS = 5_000;
 /** Of what is left of a lease: a call that hung in the queue longer says too little about it. */
 const STALE_SHARE = 0.1;
 const MAX_LOOKS = 3;
@@ -144,6 +148,7 @@ async function callUntilDecided(client: WritClient, asking: Asking): Promise<Lea
   const { signal, waitMs = 0 } = request;
   const giveUpAt = elapsedMs() + waitMs;
   let looks = 0;
+  let rejoinWithinMs = REJOIN_WITHIN_MS;
   for (;;) {
     const sentAt = elapsedMs();
     let acquired: Acquired;
@@ -155,7 +160,7 @@ async function callUntilDecided(client: WritClient, asking: Asking): Promise<Lea
     } catch (error) {
       // The place is kept for a while, and the same key finds it again.
       if (!(error instanceof WritError && mayAskAgain(error)) || elapsedMs() >= giveUpAt) throw error;
-      await rest((error.retryAfterMs ?? 0) + Math.random() * REJOIN_WITHIN_MS, signal);
+      await rest((error.retryAfterMs ?? 0) + Math.random() * rejoinWithinMs, signal);
       continue;
     }
     const { outcome } = acquired.answer;
@@ -167,17 +172,20 @@ async function callUntilDecided(client: WritClient, asking: Asking): Promise<Lea
     if (outcome?.$case === 'refusal') throw new RefusedError(outcome.value);
     if (outcome === undefined) throw new WritError('INTERNAL', 'the answer to an acquire has no outcome');
     request.onWaiting?.(outcome.value);
+    const share = (durationMs(outcome.value.callAgainWithin) ?? 0) * REJOIN_SHARE;
+    rejoinWithinMs = Math.min(MAX_REJOIN_WITHIN_MS, Math.max(REJOIN_WITHIN_MS, share));
     if (acquired.settled === null) await rest(MIN_ROUND_MS - (elapsedMs() - sentAt), signal);
-    else await untilSettled(acquired.settled, giveUpAt - elapsedMs() + OVERTIME_MS, signal);
+    else if ((await settledWithin(acquired.settled, giveUpAt - elapsedMs() + OVERTIME_MS, signal)) === 'lost')
+      await rest(Math.random() * rejoinWithinMs, signal);
   }
 }
 
 /** The session says when there is something to ask for; when it cannot any more, the place is found again by the key. */
-async function untilSettled(
+async function settledWithin(
   settled: Promise<Settled>,
   withinMs: number,
   signal: AbortSignal | undefined,
-): Promise<void> {
+): Promise<Settled> {
   const over = new AbortController();
   const stop = (): void => over.abort();
   signal?.addEventListener('abort', stop, { once: true });
@@ -187,7 +195,7 @@ async function untilSettled(
   over.abort();
   signal?.removeEventListener('abort', stop);
   signal?.throwIfAborted();
-  if (how === 'lost') await rest(Math.random() * REJOIN_WITHIN_MS, signal);
+  return how;
 }
 
 /**

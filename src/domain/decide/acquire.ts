@@ -9,7 +9,8 @@ import { countAhead, holdersInTheWay, ownHolder } from '../obstacles.js';
 import { type Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
-import { type Micros, SECOND } from '../time.js';
+import type { State } from '../state.js';
+import { MILLISECOND, type Micros, SECOND } from '../time.js';
 import { alreadyHeld, deadlock, endedWaiting, gone, limitRefusal, notYet, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { believedUntil, delegationRefusal, notYetSuspended, withinParent } from './delegating.js';
@@ -34,8 +35,15 @@ import { rehearsalRefusal } from './rehearsals.js';
 import { ownRun, runRefusal, withReason } from './run-guard.js';
 import { settleParent } from './settle-parent.js';
 
-/** How long a place in the queue outlives the last sign of its caller. */
+/** How long a place in the queue outlives the last sign of its caller, at the least. */
 export const ATTACHED_FOR: Micros = 10 * SECOND;
+/** After an outage all who wait come back at once, and each must get its turn before its place is given up (F5). */
+const ATTACHED_FOR_EACH: Micros = 10 * MILLISECOND;
+
+/** How long a place that is taken or kept now outlives the last sign of its caller: longer when very many wait. */
+export function attachedFor({ waitingLeases }: State): Micros {
+  return Math.max(ATTACHED_FOR, waitingLeases * ATTACHED_FOR_EACH);
+}
 
 export interface AcquireCommand {
   readonly principal: string;
@@ -248,7 +256,7 @@ export function queuedLease(decision: Decision, command: AcquireCommand, run: Ru
     waiting: {
       queuedAt: 0,
       waitsUntil: now + command.wait,
-      attachedUntil: now + ATTACHED_FOR,
+      attachedUntil: now + attachedFor(decision.state),
       attachment: 1,
       attached: true,
     },
@@ -347,10 +355,11 @@ function reattach(decision: Decision, lease: Lease): AcquireDecision {
     return outcomeOf(decision, decision.lease(lease.leaseId) ?? lease);
   }
   const attachment = place.attachment + 1;
+  const attachedUntil = now + attachedFor(decision.state);
   decision.emit(
     {
       kind: 'lease_attached',
-      attachments: [{ leaseId: lease.leaseId, attachedUntil: now + ATTACHED_FOR, attachment, attached: true }],
+      attachments: [{ leaseId: lease.leaseId, attachedUntil, attachment, attached: true }],
     },
     { runId: lease.runId, leaseId: lease.leaseId },
   );

@@ -5,7 +5,7 @@ import { isPast, type Lease, queueEnd, underLockDelay } from '../lease.js';
 import { credentialsDeadBy, WRITTEN_WITHIN } from '../lock-delay.js';
 import { isOver, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
-import { ATTACHED_FOR } from './acquire.js';
+import { attachedFor } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { enterState, openLocalKinds } from './ending.js';
@@ -72,7 +72,7 @@ export interface Attachment {
  * waits is looked at again on this occasion: nothing waits for an event that may never come.
  */
 export function decideAttach(decision: Decision, attachments: readonly Attachment[]): void {
-  const attachedUntil = decision.now + ATTACHED_FOR;
+  const attachedUntil = decision.now + attachedFor(decision.state);
   const current = attachments.filter(({ leaseId, attachment }) => {
     const lease = decision.state.leases.get(leaseId);
     return (

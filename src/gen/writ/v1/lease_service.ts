@@ -325,7 +325,10 @@ export interface WaitingPlace {
   place: number;
   /** Whom it waits for; at most 16. */
   waitsFor: Blocker[];
-  /** Call again with the same key within this long, else the place is given up. */
+  /**
+   * Call again with the same key within this long, else the place is given up: 10 s, or 10 ms for each request that waits
+   * in the namespace if that is longer.
+   */
   callAgainWithin?:
     | Duration
     | undefined;
