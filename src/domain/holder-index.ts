@@ -112,7 +112,12 @@ export class OverlayHolderIndex implements HolderIndex {
   }
 
   inOrder(key: string): readonly Holder[] {
-    return this.changes.has(key) ? [...this.holders(key)].sort(byPlace) : this.base.inOrder(key);
+    const changes = this.changes.get(key);
+    const before = this.base.inOrder(key);
+    if (changes === undefined) return before;
+    const kept = before.filter(({ leaseId }) => !changes.has(leaseId));
+    const added = [...changes.values()].filter((holder) => holder !== null);
+    return added.length === 0 ? kept : [...kept, ...added].sort(byPlace);
   }
 
   get isEmpty(): boolean {

@@ -129,16 +129,16 @@ interface Pass {
   readonly queue: Queue;
   /** How many leases and places that are over by their time it may still end; the sweeper ends the rest. */
   endsLeft: number;
+  /** Keys, each with a mode, that a run was granted on the way so that whoever waits for one like that waits on. */
+  readonly taken: Map<string, string>;
 }
 
 /** Requests that may go now, for one reason. */
 interface Waiters {
   /** First come first. */
   readonly requests: readonly Holder[];
-  /** The freed key that they wait for, and how; null: it is something else. */
-  readonly freed: { readonly key: string; readonly mode: Mode } | null;
-  /** The run that was granted it so that all others wait on; empty: none was. */
-  takenBy: string;
+  /** The mode and the freed key that they wait for; empty: it is something else. */
+  readonly freed: string;
 }
 
 /**
@@ -157,22 +157,22 @@ export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
 export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
   if (leases.length === 0) return;
   const requests = leases.map(({ leaseId, runId, waiting }) => ({ leaseId, runId, order: waiting?.queuedAt ?? 0 }));
-  settle(decision, [{ requests: requests.sort(byPlace), freed: null, takenBy: '' }]);
+  settle(decision, [{ requests: requests.sort(byPlace), freed: '' }]);
 }
 
 function settle(decision: Decision, first: readonly Waiters[]): void {
-  const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED };
+  const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED, taken: new Map() };
   let found = first;
   while (found.length > 0) {
     const more: Lock[] = [];
-    for (const [{ leaseId, runId }, waiters] of inOrder(found)) {
-      // A long queue behind one resource is not looked at request by request once its first has it.
-      if (waiters.takenBy !== '' && waiters.takenBy !== runId) continue;
+    for (const [{ leaseId, runId }, { freed }] of inOrder(found)) {
+      // Of a long queue behind one resource only the runs are compared once its first has it.
+      if ((pass.taken.get(freed) ?? runId) !== runId) continue;
       const waiting = decision.state.leases.get(leaseId);
       if (waiting?.state !== 'waiting') continue;
       more.push(...settleWaiter(decision, waiting, pass));
       const after = decision.state.leases.get(leaseId);
-      if (after?.state === 'active') noteTaken(found, after);
+      if (after?.state === 'active') noteTaken(pass, after);
     }
     // A waiter that left the queue without a grant makes room for those behind it.
     found = more.length === 0 ? [] : waitersFor(decision, more);
@@ -180,24 +180,24 @@ function settle(decision: Decision, first: readonly Waiters[]): void {
 }
 
 /** Each request once, by one of the reasons for which it may go. */
-function* inOrder(found: readonly Waiters[]): Iterable<readonly [Waiters['requests'][number], Waiters]> {
+function* inOrder(found: readonly Waiters[]): Iterable<readonly [Holder, Waiters]> {
+  const [only] = found;
+  if (only !== undefined && found.length === 1) {
+    for (const request of only.requests) yield [request, only];
+    return;
+  }
   const all = found.flatMap((waiters) => waiters.requests.map((request) => [request, waiters] as const));
-  if (found.length > 1) all.sort(([a], [b]) => byPlace(a, b));
   let last = '';
-  for (const one of all) {
+  for (const one of all.sort(([a], [b]) => byPlace(a, b))) {
     const [{ leaseId }] = one;
     if (leaseId !== last) yield one;
     last = leaseId;
   }
 }
 
-function noteTaken(found: readonly Waiters[], granted: Lease): void {
-  const kept = new Set<string>();
-  for (const { key, mode } of locksOfLease(granted)) for (const theirs of INCOMPATIBLE[mode]) kept.add(theirs + key);
-  for (const waiters of found) {
-    const { freed } = waiters;
-    if (freed !== null && kept.has(freed.mode + freed.key)) waiters.takenBy = granted.runId;
-  }
+function noteTaken({ taken }: Pass, granted: Lease): void {
+  for (const { key, mode } of locksOfLease(granted))
+    for (const theirs of INCOMPATIBLE[mode]) taken.set(theirs + key, granted.runId);
 }
 
 function waitersFor(decision: Decision, freed: readonly Lock[]): Waiters[] {
@@ -208,7 +208,7 @@ function waitersFor(decision: Decision, freed: readonly Lock[]): Waiters[] {
       if (visited.has(mode + key)) continue;
       visited.add(mode + key);
       const requests = decision.state.queued[mode].inOrder(key);
-      if (requests.length > 0) found.push({ requests, freed: { key, mode }, takenBy: '' });
+      if (requests.length > 0) found.push({ requests, freed: mode + key });
     }
   }
   return found;
