@@ -82,12 +82,14 @@ export class Queue {
   /**
    * A request passes only on a circle: it waits for who stands ahead, and that one for its run. Each step to whom a place
    * is behind leads to an earlier place, so a circle needs a run that another one waits for by something else than the
-   * request by which it waits itself: one that holds and waits, or waits twice (Coffman's hold and wait).
+   * request by which it waits itself: one that holds and waits, or waits twice (Coffman's hold and wait). The asker is one
+   * by all that its run has besides the request: also by the lease to which it asks to add.
    */
   private mayPass({ runId, leaseId }: Asker): boolean {
     const { state } = this.view;
     if (state.runsHoldingAndWaiting > 0) return true;
-    for (const other of state.leasesOfRun.holders(runId)) if (other.leaseId !== leaseId) return true;
+    for (const other of liveLeasesOf(state, runId))
+      if (other.leaseId !== leaseId || other.state === 'active') return true;
     return false;
   }
 

@@ -119,6 +119,16 @@ describe('what is added', () => {
     expect(entriesOf(ns.amended(lease, { add: [leased('doc/5')] }))).toEqual(['write doc/1', 'write doc/5']);
   });
 
+  it('passes who waits for the amended lease alone, where no run holds and waits (P9)', () => {
+    const ns = world('a', 'b');
+    const lease = ns.hold('a', leased('doc/1'));
+    const waiting = ns.queue('b', leased('doc/1'), leased('doc/2'));
+    expect(ns.state.runsHoldingAndWaiting).toBe(0);
+    expect(entriesOf(ns.amended(lease, { add: [leased('doc/2')] }))).toEqual(['write doc/1', 'write doc/2']);
+    ns.release(lease);
+    expect(ns.lease(waiting).state).toBe('active');
+  });
+
   it('of what the lease holds already is no change, and with more of it a new grant (P2)', () => {
     const ns = world('a', 'b');
     const lease = ns.hold('a', optimistic('doc/1'), stable('doc/2'));
