@@ -3134,7 +3134,7 @@ export interface components {
         /** @description A place in the queue. */
         WaitingPlace: {
             /**
-             * @description Call again with the same key within this long, else the place is given up: 10 s, or 10 ms for each request that waits in the namespace if that is longer.
+             * @description Call again with the same key within this long, else the place is given up: 10 s, or 10 ms for each request that waits in the namespace if that is longer. A grant made before that call is to be claimed by it within 10 s: to be sure of it, call again within 10 s.
              * @example 12.500s
              */
             callAgainWithin?: string;
