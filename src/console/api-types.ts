@@ -2196,7 +2196,7 @@ export interface components {
         OverriddenWrite: {
             /** @description The verb, as the conflict map names it. Required. */
             action: string;
-            /** @description The version that the request said it had read. Absent: none. */
+            /** @description The version that the request said it had read; empty: that there was none yet. Absent: none. */
             observedVersion?: string;
             /** @description The resource, or an alias of it. Required. */
             resource: string;
@@ -2299,7 +2299,7 @@ export interface components {
             action: string;
             /** @description The token presented by the run. Required with `leaseId`. With `credential` leave it zero: the credential brings it; another than the credential's is refused. */
             fencingToken?: string;
-            /** @description The version the run says it has read. Optimistic actions are refused without it (VERSION_REQUIRED); whether it is current only the target can tell. Absent: none presented. */
+            /** @description The version the run says it has read. Optimistic actions are refused without it (VERSION_REQUIRED); whether it is current only the target can tell. At most 256 bytes. Empty counts as one: the run has seen that there is none yet, and means to create it. Absent: none presented, which is another thing. */
             observedVersion?: string;
             /** @description The resource, or an alias of it. Required. */
             resource: string;
@@ -3168,7 +3168,7 @@ export interface components {
             changedFields?: string[];
             /** @description The version of the resource after the write; at most 256 bytes. Absent: none, or not known. */
             newVersion?: string;
-            /** @description The version that the write was based on; at most 256 bytes. Absent: none. */
+            /** @description The version that the write was based on; at most 256 bytes. Empty: there was none yet. Absent: none. */
             observedVersion?: string;
             /** @description As in the check. Required without `admissionId`. */
             resource?: string;

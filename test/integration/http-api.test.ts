@@ -113,9 +113,17 @@ describe('the conflict map over HTTP', () => {
       const { status, json } = await put({ 'if-match': wrong });
       expect([status, json.violations?.[0]?.field], wrong).toEqual([400, 'If-Match']);
     }
+    // RFC 9110, 13.1.2: what fails must not pass unseen, and `*` fails wherever there is a map.
+    for (const also of ['*', '"900"', '']) {
+      const { status, json } = await put({ 'if-match': current, 'if-none-match': also });
+      expect([status, json.violations?.[0]?.field], also).toEqual([400, 'If-None-Match']);
+    }
+    const alone = await put({ 'if-none-match': '*' });
+    expect([alone.status, alone.json.detail]).toEqual([400, expect.stringContaining('If-Match')]);
     // By RFC 9110, 13.1.1: tags are compared strongly, and of several one has to match.
-    for (const other of [`W/${current}`, '""', '"-1"', '"900", W/"1", "901"']) {
+    for (const other of [`W/${current}`, '""', '"-1"', '"abc"', '"900", W/"1", "901"']) {
       const { status, json, headers } = await put({ 'if-match': other });
+      expect(json.detail, other).toContain(current.replaceAll('"', ''));
       expect([status, json.reason, headers.get('etag')], other).toEqual([412, 'MAP_VERSION_CONFLICT', current]);
     }
     const done = await put({ 'if-match': `W/"3", "900", ${current}` });

@@ -457,7 +457,8 @@ export interface ProtectedWrite {
   fencingToken: bigint;
   /**
    * The version the run says it has read. Optimistic actions are refused without it
-   * (VERSION_REQUIRED); whether it is current only the target can tell. Absent: none presented.
+   * (VERSION_REQUIRED); whether it is current only the target can tell. At most 256 bytes. Empty counts as one: the run has
+   * seen that there is none yet, and means to create it. Absent: none presented, which is another thing.
    */
   observedVersion?: string | undefined;
 }
@@ -838,7 +839,7 @@ export interface OverriddenWrite {
   resource: string;
   /** The verb, as the conflict map names it. Required. */
   action: string;
-  /** The version that the request said it had read. Absent: none. */
+  /** The version that the request said it had read; empty: that there was none yet. Absent: none. */
   observedVersion?: string | undefined;
 }
 
@@ -860,7 +861,7 @@ export interface WriteReport {
   action: string;
   /** What became of it. Required. */
   result: WriteResult;
-  /** The version that the write was based on; at most 256 bytes. Absent: none. */
+  /** The version that the write was based on; at most 256 bytes. Empty: there was none yet. Absent: none. */
   observedVersion?:
     | string
     | undefined;

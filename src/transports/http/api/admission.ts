@@ -49,7 +49,7 @@ export async function admit<P extends Parameter>(
     const context = { principal, namespace, requestId: '', deadlineMs: null, signal: c.req.raw.signal };
     return String((await api().getConflictMap(context, { version: 0 })).value?.version ?? 0);
   };
-  const version = route.needsVersion ? await versionIn(c.req.header('if-match'), current) : null;
+  const version = route.needsVersion ? await versionIn(c, current) : null;
   const maxBytes = route.hasDocument === true ? limits.maxMessageBytes : maxBytesOf(method, limits);
   const body = await readBody(c, route, { maxBytes, bounds: boundsOf(limits) });
   return { values, body, namespace, principal, version };
@@ -59,7 +59,17 @@ const takesNamespace = ({ parameters }: ApiRoute): boolean =>
   parameters.some(({ name, place }) => name === 'namespace' && place === 'query');
 
 /** The version that a change is made against (RFC 9110, 13.1.1); whether it still is the current one, is for who changes it. */
-async function versionIn(ifMatch: string | undefined, current: () => Promise<string>): Promise<string> {
+async function versionIn(c: RouteContext, current: () => Promise<string>): Promise<string> {
+  // A condition that nobody looks at is not one: `*` says that there must be no map yet, and would pass beside any version.
+  if (c.req.header('if-none-match') !== undefined)
+    throw new WrongRequest([
+      {
+        field: 'If-None-Match',
+        description:
+          'is not taken here; say by If-Match alone which version the change is made against, "0" before the first',
+      },
+    ]);
+  const ifMatch = c.req.header('if-match');
   if (ifMatch === undefined) throw new VersionMissing(await current());
   const tags = readEntityTags(ifMatch);
   if (typeof tags === 'string') {
@@ -88,7 +98,9 @@ class VersionMissing extends Error {
 /** What `If-Match` names can be no version of the map. */
 class NoVersionMatches extends Error {
   constructor(readonly current: string) {
-    super(`no tag in If-Match can match, as a weak one never does; the current version is "${current}"`);
+    super(
+      `no tag in If-Match can match: one is a version such as "7", and a weak one (W/"7") never does; the current version is "${current}": read it, and decide anew`,
+    );
   }
 }
 
