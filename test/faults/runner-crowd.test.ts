@@ -9,7 +9,7 @@ import { TcpProxy } from '../support/tcp-proxy.js';
 import { newRun, SIMPLE_MAP } from '../support/workload.js';
 
 /** How many wait. WRIT_CROWD makes it more or fewer, up to the 5,000 of the catalogue. */
-const WAITERS = Number(process.env.WRIT_CROWD ?? 200);
+const WAITERS = Number(process.env.WRIT_CROWD ?? 400);
 /** So many connect at a time in the beginning. */
 const JOINING = 50;
 const RESOURCE = 'item/crowded';

@@ -31,7 +31,7 @@ export const SCENARIOS: readonly Scenario[] = [
   f3,
   f4,
   coveredBy('F5', 'a crowd waits, the server bounces', ['test/faults/runner-crowd.test.ts'], 'F5', ({ full }) =>
-    full ? { WRIT_CROWD: '1000' } : { WRIT_CROWD: '100' },
+    full ? { WRIT_CROWD: '5000' } : { WRIT_CROWD: '1000' },
   ),
   f6,
   f7,
