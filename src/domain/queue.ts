@@ -53,7 +53,7 @@ export class Queue {
   ) {}
 
   isEmpty(mode: Mode, key: string): boolean {
-    return this.line(mode, key).requests.length === 0;
+    return this.view.state.queued[mode].isEmpty || this.line(mode, key).requests.length === 0;
   }
 
   /** The requests for a key before a place in the queue, in order. */
