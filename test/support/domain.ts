@@ -680,7 +680,10 @@ export function locksIn(table: State['held']): string[] {
 export function digestOf(state: State): string {
   const live = [...state.leases.values()].filter((lease) => lease.state !== 'ended' || underLockDelay(lease));
   const runs = [...state.runs.values()].filter((run) => run.endedAt === null);
-  const holders = (state.leasesOfRun as unknown as Slots).slots;
+  const byRun = (index: State['leasesOfRun']): string[] =>
+    [...(index as unknown as Slots).slots.keys()]
+      .flatMap((runId) => [...index.holders(runId)].map((h) => `${runId} ${h.leaseId} ${h.order}`))
+      .sort();
   return JSON.stringify({
     revision: state.revision,
     time: state.time,
@@ -709,9 +712,9 @@ export function digestOf(state: State): string {
     delegations: live
       .map(({ leaseId }) => `${leaseId} ${[...(state.delegations.get(leaseId) ?? [])].sort().join(' ')}`)
       .sort(),
-    leasesOfRun: [...holders.keys()]
-      .flatMap((runId) => [...state.leasesOfRun.holders(runId)].map((h) => `${runId} ${h.leaseId} ${h.order}`))
-      .sort(),
+    leasesOfRun: byRun(state.leasesOfRun),
+    waitingOfRun: byRun(state.waitingOfRun),
+    runsHoldingAndWaiting: state.runsHoldingAndWaiting,
   });
 }
 

@@ -442,7 +442,10 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
           for (const lease of waitingIn(ns)) {
             const inItsPlace = { runId: lease.runId, leaseId: lease.leaseId, order: lease.waiting?.queuedAt ?? 0 };
             const asNew = ['a', 'b', 'c', 'd'].map((id) => ({ runId: id, leaseId: 'new', order: Number.MAX_VALUE }));
-            for (const asker of [inItsPlace, ...asNew]) {
+            const adding = [...ns.state.leases.values()]
+              .filter(({ state }) => state === 'active')
+              .map(({ runId: id, leaseId }) => ({ runId: id, leaseId, order: Number.MAX_VALUE }));
+            for (const asker of [inItsPlace, ...asNew, ...adding]) {
               let ahead = 0;
               for (const { lease: other } of waitersAhead(ns.state, locksOfLease(lease), asker, counted)) {
                 const waits = after.waitsFor(other.runId, asker.runId);
