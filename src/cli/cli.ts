@@ -266,6 +266,8 @@ const HINTS: Partial<Record<WritError['code'], string>> = {
 };
 
 const HINTS_BY_REASON: Readonly<Record<string, string>> = {
+  IDEMPOTENCY_KEY_REUSED:
+    'All of a request counts. A run is created again by the same --until, since --for, and the end that is taken without either, count from now.',
   LIVE_CONFLICT:
     '`writ map preview FILE` says all that the map would hit; --on-live-conflict refuse|revoke_newer|keep_until_end says what to do with such pairs.',
 };

@@ -47,12 +47,20 @@ function optionFor(field: string, command: Command): string | undefined {
       .split('.')
       .at(-1) ?? '';
   const word = name.replaceAll('_', '-');
-  for (const called of [word, word.replace(/-id$/, ''), ...(OTHERWISE[name] ?? [])]) {
+  const names = [word, word.replace(/-id$/, ''), ...(OTHERWISE[name] ?? [])];
+  // Of several ways to say it, the one that was used.
+  const used = names.filter((called) => command.getOptionValueSource(camelCase(called)) === 'cli');
+  for (const called of [...used, ...names]) {
     const argument = command.registeredArguments.find((one) => one.name() === called);
     if (argument !== undefined) return `<${called}>`;
     if (isOption(`--${called}`, command)) return `--${called}`;
   }
   return undefined;
+}
+
+/** As commander keeps the values of options. */
+function camelCase(option: string): string {
+  return option.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
 }
 
 /** Of the command itself, or of all. */

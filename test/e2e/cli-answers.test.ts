@@ -248,6 +248,32 @@ describe('run create', () => {
     expect([code, stderr.includes('allowed[0].pattern')]).toEqual([2, true]);
     expect(stderr).toContain('a contract takes patterns of paths, no aliases of the conflict map');
   });
+
+  type Made = { run: { runId: string; authorityEndsAt: string } };
+
+  it('of a child ends it no later than its parent, unless told otherwise (R2)', async () => {
+    const create = (...more: string[]) => ['run', 'create', '--purpose', 'p', '--allow', '{any...}=*', ...more];
+    const parent = (await json<Made>(...create('--for', '20m'))).run;
+    const child = (await json<Made>(...create('--parent', parent.runId))).run;
+    expect(child.authorityEndsAt).toBe(parent.authorityEndsAt);
+    const wider = await writ(...create('--parent', parent.runId, '--for', '1h'));
+    expect([wider.code, wider.stderr]).toEqual([77, expect.stringContaining('--for: the parent run allows at most')]);
+    const long = (await json<Made>(...create('--for', '2d'))).run;
+    const narrow = (await json<Made>(...create('--parent', long.runId))).run;
+    expect(Date.parse(narrow.authorityEndsAt)).toBeLessThan(Date.parse(long.authorityEndsAt));
+    const orphan = await writ(...create('--parent', '0'.repeat(32)));
+    expect([orphan.code, orphan.stderr]).toEqual([6, expect.stringContaining('0'.repeat(32))]);
+  });
+
+  it('by a key is the same run only by the same end, and says so', async () => {
+    const key = randomUUID();
+    const create = (...end: string[]) => ['run', 'create', '--purpose', 'p', '--allow', 'a=b', '--key', key, ...end];
+    const until = new Date(Date.now() + 600_000).toISOString();
+    const made = (await json<Made>(...create('--until', until))).run;
+    expect((await json<Made>(...create('--until', until))).run.runId).toBe(made.runId);
+    const another = await writ(...create());
+    expect([another.code, another.stderr]).toEqual([3, expect.stringContaining('the same --until')]);
+  });
 });
 
 describe('audit', () => {

@@ -193,6 +193,7 @@ describe('what went wrong', () => {
     [['credential', 'revoke', '--run', 'x', '--reason', 'r'], 'run_id', '--run'],
     [['run', 'stop', 'x', '--reason', 'r'], 'run_id', '<run>'],
     [['run', 'create', '--purpose', 'p', '--allow', 'a=b'], 'authority_ends_at', '--until'],
+    [['run', 'create', '--purpose', 'p', '--allow', 'a=b', '--for', '9d'], 'authority_ends_at', '--for'],
     [['run', 'create', '--purpose', 'p', '--allow', 'a=b'], 'allowed[0].pattern', 'allowed[0].pattern'],
     [['lease', 'acquire', '--run', 'x', '--resource', 'a'], 'entries[0].resource', '--resource (entries[0].resource)'],
     [['lease', 'acquire', '--run', 'x', '--resource', 'a'], 'namespace', '--namespace'],

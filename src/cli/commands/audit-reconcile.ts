@@ -14,11 +14,12 @@ import { bytesOf } from './audit-export.js';
 
 /** Findings that are told one by one; the rest are counted. */
 const MAX_FINDINGS = 1_000;
+const DEFAULT_TOLERANCE_MS = 5_000;
 
 interface ReconcileOptions {
   readonly records: string;
   readonly target: string;
-  readonly tolerance: number;
+  readonly tolerance?: number;
   readonly publicKey?: string;
 }
 
@@ -31,9 +32,8 @@ export function registerReconcile(audit: Command, cli: Cli): void {
     .requiredOption('--target <principal>', 'as whom the target asks and reports')
     .option(
       '--tolerance <duration>',
-      'by how much its clock may differ, and how long it takes to write',
+      'by how much its clock may differ, and how long it takes to write (default: 5s)',
       duration,
-      5_000,
     )
     .option('--public-key <file>', 'public key that must have signed the export, in PEM');
   action<ReconcileOptions>(reconcile, cli, async ({ out, options, args: files }) => {
@@ -42,7 +42,11 @@ export function registerReconcile(audit: Command, cli: Cli): void {
     if (verdict.problem !== null)
       throw new CliError(EXIT.verification, `The export does not verify: ${verdict.problem.message}`);
     const records = await readTargetRecords(options.records, bytesOf(options.records));
-    const reconciliation = new Reconciliation(records, options.target, options.tolerance * 1_000);
+    const reconciliation = new Reconciliation(
+      records,
+      options.target,
+      (options.tolerance ?? DEFAULT_TOLERANCE_MS) * 1_000,
+    );
     for (const file of files) await noteAll(file, reconciliation);
     const { findings, ...counts } = reconciliation.judge();
     const told = findings.slice(0, MAX_FINDINGS);

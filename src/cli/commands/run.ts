@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
-import { toTimestamp } from '../../clients/common/time.js';
+import type { WritClient } from '../../clients/common/connect.js';
+import { WritError } from '../../clients/common/errors.js';
+import { timestampMicros, toTimestamp } from '../../clients/common/time.js';
 import { protoJson } from '../../contract/proto-json.js';
+import type { Timestamp } from '../../gen/google/protobuf/timestamp.js';
 import {
   CreateRunResponse,
   GetRunResponse,
@@ -67,19 +70,24 @@ function registerCreate(run: Command, cli: Cli): void {
       'what it may ask for: a pattern and actions, or * for all; repeatable',
       repeated,
     )
-    .option('--for <duration>', 'end of its authority, from now (default: 1h)', duration)
+    .option(
+      '--for <duration>',
+      'end of its authority, from now (default: 1h, or what its parent has left of one)',
+      duration,
+    )
     .option('--until <time>', 'end of its authority, such as 2026-12-01T10:00:00Z', moment)
     .option('--goal-revision <text>', 'revision of the goal it works towards')
     .option('--initiator <person>', 'on whose behalf; not verified without --initiator-token-file')
     .option('--initiator-token-file <path>', 'a token of the person, which verifies the initiator')
     .option('--parent <run>', 'the run that it is part of, and never wider than')
     .option('--escalation <who>', 'whom to turn to; repeatable, in order', repeated)
-    .option('--key <key>', 'idempotency key: the same key returns the same run')
+    .option('--key <key>', 'idempotency key: with the same --until, the same key returns the same run')
     .addHelpText(
       'after',
       "\nExample: writ run create --purpose 'release 4.2' --allow 'release/{env}=promote' --for 2h",
     );
   action<CreateOptions>(create, cli, async ({ out, options, client }) => {
+    const writ = await client('runner');
     const request = {
       purpose: options.purpose,
       goalRevision: options.goalRevision ?? '',
@@ -87,11 +95,11 @@ function registerCreate(run: Command, cli: Cli): void {
       initiatorToken: await readToken(options.initiatorTokenFile),
       parentRunId: options.parent ?? '',
       allowed: (options.allow ?? []).map(allowance),
-      authorityEndsAt: toTimestamp(authorityEnd(options.for, options.until)),
+      authorityEndsAt: await endOfAuthority(writ, options),
       escalation: [...(options.escalation ?? [])],
       idempotencyKey: options.key ?? '',
     };
-    const answer = await (await client('runner')).run.createRun(request);
+    const answer = await writ.run.createRun(request);
     out.result(
       () => protoJson(CreateRunResponse, answer),
       () => showOne(answer.run, (one) => showRun(out, one)),
@@ -107,6 +115,25 @@ async function readToken(path: string | undefined): Promise<string> {
     return (await readFile(path, 'utf8')).trim();
   } catch (error) {
     throw new CliError(EXIT.usage, `--initiator-token-file ${path}: ${(error as Error).message}`);
+  }
+}
+
+/** A child's hour would nearly always end after its parent's, which began before: the parent's end is the default then (R2). */
+async function endOfAuthority(writ: WritClient, options: CreateOptions): Promise<Timestamp> {
+  const end = toTimestamp(authorityEnd(options.for, options.until));
+  if (options.parent === undefined || options.for !== undefined || options.until !== undefined) return end;
+  const theirs = (await parentOf(writ, options.parent))?.authorityEndsAt;
+  const [parentEnds = Infinity, ends = 0] = [timestampMicros(theirs), timestampMicros(end)];
+  return theirs !== undefined && parentEnds < ends ? theirs : end;
+}
+
+/** Undefined where there is no such run: that is told by the call that makes the child, in its own words. */
+async function parentOf(writ: WritClient, runId: string): Promise<Run | undefined> {
+  try {
+    return (await writ.run.getRun({ runId })).run;
+  } catch (error) {
+    if (error instanceof WritError && ['NOT_FOUND', 'INVALID_ARGUMENT'].includes(error.code)) return undefined;
+    throw error;
   }
 }
 
