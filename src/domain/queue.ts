@@ -111,8 +111,10 @@ export class Queue {
       for (const lease of this.liveLeases(runId)) {
         if (lease.state === 'waiting' && !this.counts(lease)) continue;
         const place = lease.waiting?.queuedAt ?? Number.NEGATIVE_INFINITY;
-        const isPart = (request: Holder): boolean => this.isPartOf(request, lease);
-        const unless = lease.state === 'waiting' ? (request: Holder) => isPart(request) || passes(request) : isPart;
+        const unless =
+          lease.state === 'waiting'
+            ? (request: Holder) => this.asksForPart(request) || passes(request)
+            : (request: Holder) => this.isPartOf(request, lease);
         for (const line of this.linesMeeting(lease)) {
           for (const request of this.notYetMet(line, walks, 'behind', place, unless)) {
             if (!isNews(request)) continue;
@@ -195,6 +197,12 @@ export class Queue {
       }
     }
     return found;
+  }
+
+  /** It waits behind nobody: the whole keeps those ahead of it waiting as it is. */
+  private asksForPart({ leaseId }: Holder): boolean {
+    const { delegations, leases } = this.view.state;
+    return delegations.size > 0 && (leases.get(leaseId)?.delegatedFrom ?? '') !== '';
   }
 
   /** A request for a part of a lease does not wait for it: it is met again on the way from another one. */

@@ -255,6 +255,23 @@ describe('a part of a lease', () => {
     expect(ns.lease(waiting).state).toBe('active');
   });
 
+  it('does not wait behind who came before it, who may therefore wait for its run (P9)', () => {
+    const ns = family();
+    const whole = ns.hold('p', leased('doc/1/'));
+    const part = ns.granted(ns.acquire('c', [leased('doc/1/x')], { of: whole }));
+    ns.hold('d', leased('doc/9'));
+    const before = ns.queue('other', leased('doc/1/x'));
+    const asked = ns.waiting(ns.acquire('d', [leased('doc/1/x')], { of: whole, wait: 60 * SECOND }));
+    // d waits for c alone, though its place is behind that of the other run.
+    const after = ns.waiting(ns.acquire('other', [leased('doc/9')], { wait: 60 * SECOND }));
+    ns.release(part);
+    expect(ns.lease(asked).state).toBe('active');
+    ns.stop('d');
+    expect(ns.lease(after).state).toBe('active');
+    ns.release(whole);
+    expect(ns.lease(before).state).toBe('active');
+  });
+
   it('waits for what a sibling holds, and closes no circle by what it is a part of (P9)', () => {
     const ns = family();
     const whole = ns.hold('p', leased('doc/1/'));
