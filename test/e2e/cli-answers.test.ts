@@ -276,6 +276,23 @@ describe('run create', () => {
   });
 });
 
+describe('a star in a pattern', () => {
+  it.each([
+    ['a freeze', ['freeze', 'release/*', '--reason', 'an incident']],
+    ['a contract', ['run', 'create', '--purpose', 'p', '--allow', 'route/{env}=move', '--allow', 'release/*=promote']],
+  ])('of %s is said to be no wildcard, beside the result', async (_, args) => {
+    expect(await writ(...args)).toMatchObject({
+      code: 0,
+      stderr:
+        '"release/*": * is no wildcard and stands for itself. {name} is any one segment, {name...} all the rest.\n',
+    });
+    expect(await json(...args)).toBeTruthy();
+    const without = args.map((arg) => arg.replace('release/*', 'release/{env...}'));
+    expect(await writ(...without)).toMatchObject({ code: 0, stderr: '' });
+    for (const pattern of ['release/*', 'release/{env...}']) await writ('thaw', pattern, '--reason', 'it is over');
+  });
+});
+
 describe('audit', () => {
   it('of a part says how to verify it, and what is missing without that', async () => {
     const exported = await writ('audit', 'export', '--after', '1', '-o', file('part.ndjson'));

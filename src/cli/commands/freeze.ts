@@ -16,6 +16,7 @@ import { EXIT } from '../exit-codes.js';
 import type { Output } from '../output.js';
 import { pages } from '../pages.js';
 import { counted, covered, showFreezes, when } from '../show.js';
+import { noteStars } from '../stars.js';
 
 export function registerFreeze(program: Command, cli: Cli): void {
   const freeze = program.command('freeze').description('patterns under which nothing is granted');
@@ -52,7 +53,10 @@ function registerAdd(freeze: Command, cli: Cli): void {
     const answer = await (await client('operator')).lease.freeze({ pattern, scope, denyChecks, reason, ...until });
     out.result(
       () => protoJson(FreezeResponse, answer),
-      () => showFrozen(out, answer),
+      () => {
+        showFrozen(out, answer);
+        noteStars(out, [pattern]);
+      },
     );
     return EXIT.ok;
   });

@@ -21,6 +21,7 @@ import { action, type Cli, CliError } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { pages } from '../pages.js';
 import { inForce, showOpenWrites, showRun, showRuns } from '../show.js';
+import { noteStars } from '../stars.js';
 import { wholeId } from '../whole-id.js';
 
 const DEFAULT_AUTHORITY_MS = 3_600_000;
@@ -102,7 +103,11 @@ function registerCreate(run: Command, cli: Cli): void {
     const answer = await writ.run.createRun(request);
     out.result(
       () => protoJson(CreateRunResponse, answer),
-      () => showOne(answer.run, (one) => showRun(out, one)),
+      () => {
+        showOne(answer.run, (one) => showRun(out, one));
+        const patterns = request.allowed.map(({ pattern }) => pattern);
+        noteStars(out, patterns);
+      },
     );
     return EXIT.ok;
   });
