@@ -519,6 +519,19 @@ describe('how waiting ends without a grant', () => {
     expect(ns.lease(behind).state).toBe('active');
   });
 
+  it('nor are those behind such a place kept waiting by it, because what it wants besides has been granted', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    const holder = ns.hold('a', leased('doc/x'), leased('doc/y'));
+    const first = ns.queue('b', leased('doc/x'));
+    const over = ns.queue('c', leased('doc/x'), leased('doc/y'));
+    const behind = ns.queue('d', leased('doc/y'));
+    ns.advance(ATTACHED_FOR - SECOND);
+    keep(ns, first, behind);
+    ns.advance(2 * SECOND);
+    ns.release(holder);
+    expect([first, over, behind].map((lease) => ns.lease(lease).state)).toEqual(['active', 'ended', 'active']);
+  });
+
   it('the wait is over: timed_out, and the retry is told so', () => {
     const ns = new Namespace().runs('a', 'b');
     ns.hold('a', leased('doc/x'));

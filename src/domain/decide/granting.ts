@@ -165,9 +165,12 @@ function settle(decision: Decision, first: readonly Waiters[]): void {
   let found = first;
   while (found.length > 0) {
     const more: Lock[] = [];
+    let lookedAt = '';
     for (const [{ leaseId, runId }, { freed }] of inOrder(found)) {
-      // Of a long queue behind one resource only the runs are compared once its first has it.
-      if ((pass.taken.get(freed) ?? runId) !== runId) continue;
+      // Of a long queue behind one resource only the runs are compared once its first has it. A reason that is left is
+      // enough to look: a place that is over makes room there for those behind it.
+      if (leaseId === lookedAt || (pass.taken.get(freed) ?? runId) !== runId) continue;
+      lookedAt = leaseId;
       const waiting = decision.state.leases.get(leaseId);
       if (waiting?.state !== 'waiting') continue;
       more.push(...settleWaiter(decision, waiting, pass));
@@ -179,7 +182,7 @@ function settle(decision: Decision, first: readonly Waiters[]): void {
   }
 }
 
-/** Each request once, by one of the reasons for which it may go. */
+/** Each request, once for each of the reasons for which it may go. */
 function* inOrder(found: readonly Waiters[]): Iterable<readonly [Holder, Waiters]> {
   const [only] = found;
   if (only !== undefined && found.length === 1) {
@@ -187,12 +190,7 @@ function* inOrder(found: readonly Waiters[]): Iterable<readonly [Holder, Waiters
     return;
   }
   const all = found.flatMap((waiters) => waiters.requests.map((request) => [request, waiters] as const));
-  let last = '';
-  for (const one of all.sort(([a], [b]) => byPlace(a, b))) {
-    const [{ leaseId }] = one;
-    if (leaseId !== last) yield one;
-    last = leaseId;
-  }
+  yield* all.sort(([a], [b]) => byPlace(a, b));
 }
 
 function noteTaken({ taken }: Pass, granted: Lease): void {
