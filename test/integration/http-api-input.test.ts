@@ -49,6 +49,18 @@ const decided = (path: string, body: object): Promise<ApiAnswer> =>
 const fieldsOf = (json: { violations?: readonly { field: string }[] }): string[] =>
   (json.violations ?? []).map(({ field }) => field);
 
+describe('a key', () => {
+  it('is given once: of two nobody knows which counts at the next try (P6)', async () => {
+    const twice = JSON.parse(await repeating('/v1/runs', 'Idempotency-Key', ['a', 'b']));
+    expect(twice).toMatchObject({ status: 400, reason: 'INVALID_ARGUMENT' });
+    const told = (twice.violations as { field: string; description: string }[])[0];
+    expect(told).toEqual({ field: 'Idempotency-Key', description: 'is given more than once' });
+    expect(fieldsOf(JSON.parse(await repeating('/v1/runs', 'Idempotency-Key', ['a'])))).not.toContain(
+      'Idempotency-Key',
+    );
+  });
+});
+
 describe('every route', () => {
   it.each(ROUTES.map((route) => [route.route, route] as const))(
     '%s names a parameter that it does not have',
@@ -222,6 +234,19 @@ describe('a body', () => {
     expect([map.status, fieldsOf(map.json)]).toEqual([400, ['document']]);
   });
 });
+
+/** With a header that is there as often as it has values; fetch would make one of them. */
+function repeating(path: string, name: string, values: readonly string[]): Promise<string> {
+  const { hostname, port } = new URL(api.url);
+  return new Promise((resolve, reject) => {
+    const headers = ['Authorization', 'Bearer token-runner', 'Content-Type', 'application/json', 'Content-Length', '2'];
+    for (const value of values) headers.push(name, value);
+    const sent = request({ hostname, port, path, method: 'POST', headers: ['Host', hostname, ...headers] });
+    sent.on('response', async (answer) => resolve((await answer.toArray()).join('')));
+    sent.on('error', reject);
+    sent.end('{}');
+  });
+}
 
 /** Sends a body without a length; resolves with the status. */
 function chunked(role: string, path: string, bytes: number): Promise<number> {

@@ -73,15 +73,16 @@ describe('checkFence', () => {
   });
 
   it.each([
-    ['unreachable', new WritError('UNAVAILABLE', 'down', { retryable: true }), 'coordinator_unreachable'],
-    ['too slow', new WritError('DEADLINE_EXCEEDED', 'late'), 'coordinator_unreachable'],
-    ['of another opinion about the token', new WritError('UNAUTHENTICATED', 'who?'), 'check_failed'],
-    ['broken', new TypeError('oops'), 'check_failed'],
-  ])('fails closed when the coordinator is %s', async (_name, error, reason) => {
+    ['unreachable', new WritError('UNAVAILABLE', 'x', { retryable: true }), 'coordinator_unreachable', 'be asked'],
+    ['too slow', new WritError('DEADLINE_EXCEEDED', 'late'), 'coordinator_unreachable', 'could not be asked'],
+    ['of another opinion about the token', new WritError('UNAUTHENTICATED', 'who?'), 'check_failed', 'did not decide'],
+    ['broken', new TypeError('oops'), 'check_failed', 'did not decide'],
+  ])('fails closed when the coordinator is %s', async (_name, error, reason, words) => {
     const { client } = answering(() => Promise.reject(error));
     const decision = await checkFence(client, QUESTION);
     expect(decision).toMatchObject({ allowed: false, reason, writes: [{ allowed: false }, { allowed: false }] });
     expect(decision.error).toBeInstanceOf(WritError);
+    expect(decision.message).toContain(words);
   });
 
   it.each([

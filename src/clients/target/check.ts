@@ -160,7 +160,8 @@ function holderOf({ runId, leaseId, expiresAt }: CheckFenceResponse): FenceHolde
 
 function denied(asked: number, error: WritError): FenceDecision {
   const reason = error.retryable || error.code === 'DEADLINE_EXCEEDED' ? 'coordinator_unreachable' : 'check_failed';
-  const message = `the coordinator could not be asked, so the write is refused: ${error.message}`;
+  const why = reason === 'check_failed' ? 'the coordinator did not decide' : 'the coordinator could not be asked';
+  const message = `${why}, so the write is refused: ${error.message}`;
   const write: WriteDecision = {
     allowed: false,
     reason,

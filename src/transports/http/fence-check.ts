@@ -7,6 +7,7 @@ import type { RouteAnswer, WritApi } from '../../services/api.js';
 import { certificateThumbprint } from '../presenter.js';
 import { isRequestId, requestIdOf } from '../request-id.js';
 import { NO_STORE, PROBLEM_TYPE } from './problem.js';
+import { allValues } from './raw-headers.js';
 
 /**
  * The fence check for proxies (`auth_request` of nginx, forward authentication of Traefik and Caddy): a GET without a
@@ -49,19 +50,6 @@ function refuseBody(c: Context): void {
   c.header('connection', 'close');
   const description = 'must not be there: a fence check has no body (nginx: proxy_set_header Content-Length "")';
   throw invalidArgument([{ field: 'content-length', description }]);
-}
-
-/** Every value of every header, by lower-case name: what Node makes of repeated ones hides some of them. */
-function allValues(rawHeaders: readonly string[]): Map<string, string[]> {
-  const values = new Map<string, string[]>();
-  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
-    const name = (rawHeaders[at] ?? '').toLowerCase();
-    const value = rawHeaders[at + 1] ?? '';
-    const known = values.get(name);
-    if (known === undefined) values.set(name, [value]);
-    else known.push(value);
-  }
-  return values;
 }
 
 /** The client certificate of the run's session with the proxy. */

@@ -4,6 +4,8 @@ import type { z } from 'zod';
 import type { Violation } from '../../../domain/fault.js';
 import type { MessageBounds } from '../../message-size.js';
 import { demandType, JSON_TYPE } from '../media-type.js';
+import { allValues } from '../raw-headers.js';
+import type { RouteContext } from '../route.js';
 import type { ApiRoute, Parameter } from './api-route.js';
 import { inUsualForm } from './json-forms.js';
 import type { RpcParameter } from './routes.js';
@@ -17,7 +19,7 @@ const MAX_VIOLATIONS = 50;
 
 /** Values of the path, the query and the headers; throws a Fault. */
 export function readParameters<P extends Parameter>(
-  c: Context,
+  c: RouteContext,
   { parameters, route }: { readonly parameters: readonly P[]; readonly route: string },
 ): ReadonlyMap<P, JsonValue> {
   const violations: Violation[] = [];
@@ -44,9 +46,11 @@ function unknownParameter(known: ReadonlySet<string>, route: string): string {
     : `is not known here; ${route} takes ${[...known].join(', ')}`;
 }
 
-function givenFor(c: Context, query: URLSearchParams, { name, place }: Parameter): string[] {
+function givenFor(c: RouteContext, query: URLSearchParams, { name, place }: Parameter): string[] {
   if (place === 'query') return query.getAll(name);
-  const value = place === 'path' ? c.req.param(name) : c.req.header(name);
+  // Two keys are not one with a comma in it: whichever hop repeats a header, or no more, would make another request of it.
+  if (place === 'header') return allValues(c.env.incoming.rawHeaders).get(name.toLowerCase()) ?? [];
+  const value = c.req.param(name);
   return value === undefined ? [] : [value];
 }
 
