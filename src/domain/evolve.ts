@@ -258,7 +258,8 @@ function removeFromRun(state: State, { runId, leaseId, state: was }: Lease): voi
 
 function noteHoldingAndWaiting(state: State, runId: string, before: boolean): void {
   const after = holdsAndWaits(state, runId);
-  if (after !== before) state.runsHoldingAndWaiting += after ? 1 : -1;
+  if (after && !before) state.holdingAndWaiting.set(runId, runId);
+  if (before && !after) state.holdingAndWaiting.delete(runId);
 }
 
 function addPart(state: State, { delegatedFrom, leaseId }: Lease): void {

@@ -50,41 +50,34 @@ function partAskedOf(state: State, { delegatedFrom, leaseId }: Asker): string {
  * asks for a part of a lease: the whole keeps them waiting as it is.
  */
 export function* waitersAhead(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): Iterable<Obstacle> {
-  const met = waitedFor(state, locks, asker, queue);
+  const meetings = meetingsInQueue(state, locks, asker, queue);
   const seen = new Set<string>();
-  for (const { lock, theirMode } of met) {
+  for (const { lock, theirMode } of meetings) {
     for (const lease of queue.ahead(theirMode, lock.key, asker.order)) {
       if (lease.runId === asker.runId || seen.has(lease.leaseId)) continue;
-      if (met.length > 1) seen.add(lease.leaseId);
+      // In one line nobody is met twice.
+      if (meetings.length > 1) seen.add(lease.leaseId);
       yield { lease, lock, theirMode };
     }
   }
 }
 
-/** How many there are of them, besides those that the asker passes: of a long queue, for each who waits in it. */
+/** How many there are of them, besides those that the asker passes. */
 export function countAhead(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): number {
-  const met = waitedFor(state, locks, asker, queue);
   const passed = queue.passedBy(asker);
-  const seen = new Set<string>();
   let count = 0;
-  for (const { lock, theirMode } of met) {
-    for (const { leaseId, runId } of queue.ahead(theirMode, lock.key, asker.order)) {
-      if (runId === asker.runId || passed.has(runId) || seen.has(leaseId)) continue;
-      if (met.length > 1) seen.add(leaseId);
-      count += 1;
-    }
-  }
+  for (const { lease } of waitersAhead(state, locks, asker, queue)) if (!passed.has(lease.runId)) count += 1;
   return count;
 }
 
 /** The locks that others wait for too, each with the modes in which they do. */
-function waitedFor(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): Omit<Obstacle, 'lease'>[] {
-  const met: Omit<Obstacle, 'lease'>[] = [];
-  if (state.waitingLeases === 0 || partAskedOf(state, asker) !== '') return met;
+function meetingsInQueue(state: State, locks: readonly Lock[], asker: Asker, queue: Queue): Omit<Obstacle, 'lease'>[] {
+  const meetings: Omit<Obstacle, 'lease'>[] = [];
+  if (state.waitingLeases === 0 || partAskedOf(state, asker) !== '') return meetings;
   for (const lock of locks)
     for (const theirMode of INCOMPATIBLE[lock.mode])
-      if (!queue.isEmpty(theirMode, lock.key)) met.push({ lock, theirMode });
-  return met;
+      if (!queue.isEmpty(theirMode, lock.key)) meetings.push({ lock, theirMode });
+  return meetings;
 }
 
 /** What of its own a run meets: besides the incompatible, optimistic writes that cover the same resource. */

@@ -42,6 +42,8 @@ export class Queue {
   private searchedAt = -1;
   private readonly waitingFor = new Map<string, ReadonlyMap<string, string>>();
   private readonly waitedFor = new Map<string, ReadonlySet<string>>();
+  /** Those that some run which holds and waits waits for. */
+  private waitedForByHolders: ReadonlySet<string> | null = null;
   /** Waiting requests, whether they are frozen: a step that freezes or thaws something needs another queue. */
   private readonly frozen = new Map<string, boolean>();
   private readonly waitingHeld = new Map<string, ReadonlySet<string>>();
@@ -83,14 +85,16 @@ export class Queue {
    * A request passes only on a circle: it waits for who stands ahead, and that one for its run. Each step to whom a place
    * is behind leads to an earlier place, so a circle needs a run that another one waits for by something else than the
    * request by which it waits itself: one that holds and waits, or waits twice (Coffman's hold and wait). The asker is one
-   * by all that its run has besides the request: also by the lease to which it asks to add.
+   * by all that its run has besides the request, also by the lease to which it asks to add; or such a run waits for it.
    */
   private mayPass({ runId, leaseId }: Asker): boolean {
     const { state } = this.view;
-    if (state.runsHoldingAndWaiting > 0) return true;
     for (const other of liveLeasesOf(state, runId))
       if (other.leaseId !== leaseId || other.state === 'active') return true;
-    return false;
+    if (state.holdingAndWaiting.size === 0) return false;
+    this.forgetOld();
+    this.waitedForByHolders ??= this.waitedForByAny([...state.holdingAndWaiting.values()]);
+    return this.waitedForByHolders.has(runId);
   }
 
   /**
@@ -130,18 +134,25 @@ export class Queue {
   /** The runs that a run waits for, directly or through others: what they hold, or their place ahead. */
   runsWaitedForBy(from: string): ReadonlySet<string> {
     this.forgetOld();
-    const known = this.waitedFor.get(from);
-    if (known !== undefined) return known;
+    let found = this.waitedFor.get(from);
+    if (found === undefined) {
+      found = this.waitedForByAny([from]);
+      this.waitedFor.set(from, found);
+    }
+    return found;
+  }
+
+  /** Those that at least one of these runs waits for, besides themselves. */
+  private waitedForByAny(runIds: readonly string[]): ReadonlySet<string> {
     const { state, now } = this.view;
     const found = new Set<string>();
-    this.waitedFor.set(from, found);
     const walks = new Map<Line, Walk>();
     const heldMet = new Set<string>();
-    const reached = [from];
+    const reached = new Set(runIds);
     const reach = (runId: string): void => {
-      if (runId === from || found.has(runId)) return;
+      if (reached.has(runId)) return;
       found.add(runId);
-      reached.push(runId);
+      reached.add(runId);
     };
     for (const runId of reached) {
       const passes = (request: Holder): boolean => this.waitingForHeld(runId).has(request.runId);
@@ -292,6 +303,7 @@ export class Queue {
     this.searchedAt = revision;
     this.waitingFor.clear();
     this.waitedFor.clear();
+    this.waitedForByHolders = null;
     this.waitingHeld.clear();
   }
 }

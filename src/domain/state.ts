@@ -44,8 +44,6 @@ export interface State {
   identity: DatabaseIdentity | null;
   activeLeases: number;
   waitingLeases: number;
-  /** Runs that hold and wait, or wait by several requests: where there is none, no runs wait for each other in a circle. */
-  runsHoldingAndWaiting: number;
   /** Ended leases of which some locks are still kept from other runs. */
   delayedLeases: number;
   /** Tracked writes whose outcome is not known. */
@@ -78,6 +76,8 @@ export interface State {
   readonly leasesOfRun: HolderIndex;
   /** Those of them that wait. */
   readonly waitingOfRun: HolderIndex;
+  /** Ids of runs that hold and wait, or wait by several requests: no runs wait for each other in a circle without one. */
+  readonly holdingAndWaiting: Table<string>;
   /** By principal. */
   readonly usage: Table<Usage>;
   /** Ids of the child runs that have not ended, by parent. */
@@ -99,7 +99,6 @@ export function emptyState(namespace: string): State {
     identity: null,
     activeLeases: 0,
     waitingLeases: 0,
-    runsHoldingAndWaiting: 0,
     delayedLeases: 0,
     openWrites: 0,
     inDoubt: 0,
@@ -118,6 +117,7 @@ export function emptyState(namespace: string): State {
     queued: baseLockTable(),
     leasesOfRun: new BaseHolderIndex(),
     waitingOfRun: new BaseHolderIndex(),
+    holdingAndWaiting: new BaseTable(),
     usage: new BaseTable(),
     childrenOf: new BaseTable(),
     delegations: new BaseTable(),
@@ -161,6 +161,7 @@ export function overlay(state: State): Overlay {
   const queued = overlayLockTable(base.queued);
   const leasesOfRun = new OverlayHolderIndex(base.leasesOfRun);
   const waitingOfRun = new OverlayHolderIndex(base.waitingOfRun);
+  const holdingAndWaiting = new OverlayTable(base.holdingAndWaiting);
   const usage = new OverlayTable(base.usage);
   const childrenOf = new OverlayTable(base.childrenOf);
   const delegations = new OverlayTable(base.delegations);
@@ -174,7 +175,6 @@ export function overlay(state: State): Overlay {
     identity: base.identity,
     activeLeases: base.activeLeases,
     waitingLeases: base.waitingLeases,
-    runsHoldingAndWaiting: base.runsHoldingAndWaiting,
     delayedLeases: base.delayedLeases,
     openWrites: base.openWrites,
     inDoubt: base.inDoubt,
@@ -193,6 +193,7 @@ export function overlay(state: State): Overlay {
     queued,
     leasesOfRun,
     waitingOfRun,
+    holdingAndWaiting,
     usage,
     childrenOf,
     delegations,
@@ -206,13 +207,13 @@ export function overlay(state: State): Overlay {
       base.identity = this.identity;
       base.activeLeases = this.activeLeases;
       base.waitingLeases = this.waitingLeases;
-      base.runsHoldingAndWaiting = this.runsHoldingAndWaiting;
       base.delayedLeases = this.delayedLeases;
       base.openWrites = this.openWrites;
       base.inDoubt = this.inDoubt;
       base.localKindsFrom = this.localKindsFrom;
-      const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, waitingOfRun, usage, childrenOf];
-      for (const table of [...tables, admissions, openWritesOf, rehearsals, freezes, delegations]) table.commit();
+      const tables = [runs, leases, keys, unmatched, revocations, leasesOfRun, waitingOfRun, holdingAndWaiting, usage];
+      for (const table of [...tables, childrenOf, admissions, openWritesOf, rehearsals, freezes, delegations])
+        table.commit();
       for (const index of [held, queued, doubted].flatMap((locks) => Object.values(locks))) index.commit();
     },
     rebase(onto) {
@@ -231,6 +232,7 @@ export function overlay(state: State): Overlay {
       rebaseLocks(queued, onto.queued);
       leasesOfRun.rebase(onto.leasesOfRun);
       waitingOfRun.rebase(onto.waitingOfRun);
+      holdingAndWaiting.rebase(onto.holdingAndWaiting);
       usage.rebase(onto.usage);
       childrenOf.rebase(onto.childrenOf);
       delegations.rebase(onto.delegations);

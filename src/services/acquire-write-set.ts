@@ -8,7 +8,6 @@ import {
 } from '../domain/decide/acquire.js';
 import type { View } from '../domain/decide/decision.js';
 import type { Lease } from '../domain/lease.js';
-import { Queue } from '../domain/queue.js';
 import { MILLISECOND, type Micros, SECOND } from '../domain/time.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { randomId } from '../engine/random-id.js';
@@ -191,7 +190,7 @@ export async function tell(deps: Deps, engine: NamespaceEngine, leaseId: string)
 
 function placeOf(view: View, lease: Lease, deps: Deps): WaitingPlace {
   const decision = view.preview('system', deps.bounds);
-  const { refusal, ahead } = describeWaiting(decision, lease, new Queue(view));
+  const { refusal, ahead } = describeWaiting(decision, lease);
   return {
     leaseId: lease.leaseId,
     place: ahead + 1,

@@ -714,7 +714,7 @@ export function digestOf(state: State): string {
       .sort(),
     leasesOfRun: byRun(state.leasesOfRun),
     waitingOfRun: byRun(state.waitingOfRun),
-    runsHoldingAndWaiting: state.runsHoldingAndWaiting,
+    holdingAndWaiting: [...state.holdingAndWaiting.values()].sort(),
   });
 }
 

@@ -123,7 +123,7 @@ describe('what is added', () => {
     const ns = world('a', 'b');
     const lease = ns.hold('a', leased('doc/1'));
     const waiting = ns.queue('b', leased('doc/1'), leased('doc/2'));
-    expect(ns.state.runsHoldingAndWaiting).toBe(0);
+    expect(ns.state.holdingAndWaiting.size).toBe(0);
     expect(entriesOf(ns.amended(lease, { add: [leased('doc/2')] }))).toEqual(['write doc/1', 'write doc/2']);
     ns.release(lease);
     expect(ns.lease(waiting).state).toBe('active');

@@ -149,6 +149,15 @@ describe('StopRun (R4, P3, F14)', () => {
     expect(ns.state.runs.get('b')?.state).toBe('finished');
   });
 
+  it('sends whoever asks for more to an operator, and not into a new run; one that finished into a new run (R4)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.stop('a');
+    ns.update('b', 'finished');
+    const refusal = (runId: string) => ns.refused(ns.acquire(runId, [leased('doc/x')]));
+    expect(refusal('a')).toMatchObject({ kind: 'run_ended', resolution: { who: 'operator', retryable: false } });
+    expect(refusal('b')).toMatchObject({ kind: 'run_ended', resolution: { who: 'runner', retryable: false } });
+  });
+
   it('grants those who waited for what it held', () => {
     const ns = new Namespace().runs('a', 'b');
     ns.hold('a', leased('doc/x'));

@@ -451,13 +451,15 @@ describe('deadlocks are refused at once, with their cycle (P9)', () => {
                 const waits = after.waitsFor(other.runId, asker.runId);
                 expect(counted.passedBy(asker).has(other.runId)).toBe(waits);
                 expect(counted.passes(asker, other.runId)).toBe(waits);
-                asked[waits ? 'passed' : ns.state.runsHoldingAndWaiting === 0 ? 'no circle' : 'not passed'] += 1;
+                asked[waits ? 'passed' : ns.state.holdingAndWaiting.size === 0 ? 'no circle' : 'not passed'] += 1;
                 if (!waits) ahead += 1;
               }
               expect(countAhead(ns.state, locksOfLease(lease), asker, counted)).toBe(ahead);
             }
           }
-          expect(ns.state.runsHoldingAndWaiting).toBe(['a', 'b', 'c', 'd'].filter((id) => twofold(ns, id)).length);
+          expect([...ns.state.holdingAndWaiting.values()].sort()).toEqual(
+            ['a', 'b', 'c', 'd'].filter((id) => twofold(ns, id)),
+          );
           const active = [...ns.state.leases.values()].filter((lease) => lease.state === 'active');
           const ending = active[release];
           if (ending !== undefined) ns.release(ending);
@@ -961,6 +963,23 @@ describe('a long queue costs what it is long, not its square or cube', () => {
     ns.advance(1);
     ns.sweep();
     expect(ns.state.waitingLeases).toBeLessThan(N);
+  });
+
+  it('telling a place, while a run elsewhere holds and waits: who waits behind is not looked at', () => {
+    const { ns, waiting } = queued(() => leased('doc/x'));
+    ns.hold('holder', leased('doc/z'));
+    ns.hold('late', leased('doc/y'));
+    ns.queue('late', leased('doc/z'));
+    expect([...ns.state.holdingAndWaiting.values()]).toEqual(['late']);
+    const { leasesOfRun } = ns.state;
+    const holders = leasesOfRun.holders.bind(leasesOfRun);
+    let looks = 0;
+    leasesOfRun.holders = (runId) => {
+      looks += 1;
+      return holders(runId);
+    };
+    expect(ns.told(waiting[1] as Lease).ahead).toBe(1);
+    expect(looks).toBeLessThan(20);
   });
 
   it('a holder that asks for more passes all who wait for it', () => {

@@ -137,8 +137,8 @@ interface Pass {
 interface Waiters {
   /** First come first. */
   readonly requests: readonly Holder[];
-  /** The mode and the freed key that they wait for; empty: it is something else. */
-  readonly freed: string;
+  /** The mode and the freed key that they wait for; null: it is something else. */
+  readonly freed: string | null;
 }
 
 /**
@@ -157,7 +157,7 @@ export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
 export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
   if (leases.length === 0) return;
   const requests = leases.map(({ leaseId, runId, waiting }) => ({ leaseId, runId, order: waiting?.queuedAt ?? 0 }));
-  settle(decision, [{ requests: requests.sort(byPlace), freed: '' }]);
+  settle(decision, [{ requests: requests.sort(byPlace), freed: null }]);
 }
 
 function settle(decision: Decision, first: readonly Waiters[]): void {
@@ -169,7 +169,7 @@ function settle(decision: Decision, first: readonly Waiters[]): void {
     for (const [{ leaseId, runId }, { freed }] of inOrder(found)) {
       // Of a long queue behind one resource only the runs are compared once its first has it. A reason that is left is
       // enough to look: a place that is over makes room there for those behind it.
-      if (leaseId === lookedAt || (pass.taken.get(freed) ?? runId) !== runId) continue;
+      if (leaseId === lookedAt || isTaken(pass, freed, runId)) continue;
       lookedAt = leaseId;
       const waiting = decision.state.leases.get(leaseId);
       if (waiting?.state !== 'waiting') continue;
@@ -191,6 +191,11 @@ function* inOrder(found: readonly Waiters[]): Iterable<readonly [Holder, Waiters
   }
   const all = found.flatMap((waiters) => waiters.requests.map((request) => [request, waiters] as const));
   yield* all.sort(([a], [b]) => byPlace(a, b));
+}
+
+function isTaken({ taken }: Pass, freed: string | null, runId: string): boolean {
+  const by = freed === null ? undefined : taken.get(freed);
+  return by !== undefined && by !== runId;
 }
 
 function noteTaken({ taken }: Pass, granted: Lease): void {

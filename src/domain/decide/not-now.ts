@@ -13,8 +13,8 @@ import type { Decision } from './decision.js';
 import { closedEntry, enforcedLocks } from './granting.js';
 
 /**
- * Holders and lock delays first, then the first of those ahead in the queue: of each as many as a refusal names. Waiters
- * that wait for the asker's own run are passed.
+ * Holders and lock delays first, then those ahead in the queue: of each as many as a refusal names, in the order of the
+ * locks that they meet. Waiters that wait for the asker's own run are passed.
  */
 export function* obstaclesNow(
   decision: Decision,
@@ -29,8 +29,10 @@ export function* obstaclesNow(
     if (holders >= MAX_BLOCKERS) break;
   }
   let waiters = 0;
+  let passed: ReturnType<Queue['passedBy']> | undefined;
   for (const obstacle of waitersAhead(decision.state, locks, asker, queue)) {
-    if (queue.passedBy(asker).has(obstacle.lease.runId)) continue;
+    passed ??= queue.passedBy(asker);
+    if (passed.has(obstacle.lease.runId)) continue;
     yield obstacle;
     waiters += 1;
     if (waiters >= MAX_BLOCKERS) return;

@@ -30,6 +30,13 @@ export function leaseNotFound(leaseId: string): Fault {
 /** What to do when a run has ended. */
 export const NEW_RUN = { action: 'Create a new run with its own contract.', who: 'runner', retryable: false };
 
+/** Somebody stopped it on purpose: a new run of the same work at once would be the restart that a stop rules out (R4). */
+const ASK_WHO_STOPPED_IT = {
+  action: 'Ask an operator before this work goes on in a new run: this one was stopped on purpose.',
+  who: 'operator',
+  retryable: false,
+};
+
 export function runGone(): Refusal {
   return refuse('run_ended', 'The run is gone.', NEW_RUN);
 }
@@ -40,7 +47,8 @@ export function runGone(): Refusal {
  */
 export function runRefusal(run: Run, now: Micros, purpose: 'acquire' | 'renew'): Refusal | null {
   if (isOver(run)) {
-    return refuse('run_ended', stateOf(run), NEW_RUN);
+    const wasStopped = (run.endsAs ?? run.state) === 'stopped';
+    return refuse('run_ended', stateOf(run), wasStopped ? ASK_WHO_STOPPED_IT : NEW_RUN);
   }
   if (run.authorityEndsAt <= now) {
     return refuse('run_ended', "The end of the run's authority has passed.", {
