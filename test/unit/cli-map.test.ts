@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import {
   ExplainConflictResponse,
   GetConflictMapResponse,
+  PreviewConflictMapResponse,
   PutConflictMapResponse,
 } from '../../src/gen/writ/v1/conflict_map_service.js';
 import { cli } from '../support/cli.js';
@@ -86,7 +87,13 @@ function maps(current: string, version = 4n) {
     }),
   );
   return {
-    client: { conflictMap: { putConflictMap, getConflictMap } },
+    client: {
+      conflictMap: {
+        putConflictMap,
+        getConflictMap,
+        previewConflictMap: async () => PreviewConflictMapResponse.fromPartial({ accepted: true }),
+      },
+    },
     put: () => putConflictMap.mock.lastCall?.[0] as Record<string, unknown> | undefined,
   };
 }
@@ -158,6 +165,11 @@ describe('map apply and rollback', () => {
       '1 kind of the map that is in force is not in this one, and it would go away: dns/{zone}/{record...}. Nothing was changed.',
     );
     expect(refused.stderr).toContain('--drop-kinds');
+    // Its preview says the same, and ends the same.
+    const dry = await cli(['map', 'apply', at('one.yaml'), '--dry-run'], { client });
+    expect([dry.code, put()]).toEqual([3, undefined]);
+    expect(dry.stdout).toContain('It would be taken with --drop-kinds');
+    expect((await cli(['map', 'apply', at('one.yaml'), '--dry-run', '--drop-kinds'], { client })).code).toBe(0);
     expect((await cli(['map', 'apply', at('one.yaml'), '--drop-kinds'], { client })).code).toBe(0);
     expect(put()).toMatchObject({ document: RELEASE });
     // More kinds, or other names of the captures, take nothing away.

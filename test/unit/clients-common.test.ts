@@ -223,6 +223,8 @@ describe('times', () => {
   it('are absent when they are absent', () => {
     expect([durationMs(undefined), timestampMicros(undefined)]).toEqual([undefined, undefined]);
     expect(() => toDuration(Number.POSITIVE_INFINITY)).toThrow(RangeError);
+    const text = '5s' as unknown as number;
+    expect(() => toDuration(text, 'ttlMs')).toThrow('ttlMs must be a finite number of milliseconds, and is 5s');
   });
 });
 

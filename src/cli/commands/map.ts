@@ -159,12 +159,18 @@ function registerPreview(map: Command, cli: Cli): void {
     .addOption(onLiveConflict());
   action<{ onLiveConflict: string }>(preview, cli, async ({ out, options, args: [path = ''], client }) => {
     const files = await readMapFiles(cli, path);
-    const accepted = await previewMap(out, await client('admin'), files, options.onLiveConflict);
+    const accepted = await previewMap(out, await client('admin'), files, { ...options, dropKinds: true });
     return accepted ? EXIT.ok : EXIT.refused;
   });
 }
 
-async function previewMap(out: Output, writ: WritClient, files: MapFiles, handling: string): Promise<boolean> {
+/** Whether it would be taken: by the coordinator, and by the command that it is a preview of. */
+async function previewMap(
+  out: Output,
+  writ: WritClient,
+  files: MapFiles,
+  { onLiveConflict: handling, dropKinds }: Pick<ApplyOptions, 'onLiveConflict' | 'dropKinds'>,
+): Promise<boolean> {
   const document = files.text();
   const answer = await writ.conflictMap.previewConflictMap({ document, onLiveConflict: HANDLING[handling] ?? 0 });
   const pairs = await livePairs(writ, document, answer.affected);
@@ -176,11 +182,13 @@ async function previewMap(out: Output, writ: WritClient, files: MapFiles, handli
       if (dropped.length > 0) out.line(`${droppedText(dropped)}.`);
       showAffected(out, answer.affected, 'would be');
       showLivePairs(out, pairs);
-      if (answer.accepted) out.line(out.style('It would be taken.', 'green'));
+      if (answer.accepted && dropped.length > 0)
+        out.line(`It would be taken with --drop-kinds; without it \`writ map apply\` refuses what takes kinds away.`);
+      else if (answer.accepted) out.line(out.style('It would be taken.', 'green'));
       else out.line(`${out.style('It would not be taken', 'red')}: ${whyNotTaken(answer, pairs.length)}`);
     },
   );
-  return answer.accepted;
+  return answer.accepted && (dropped.length === 0 || dropKinds === true);
 }
 
 function whyNotTaken({ problems }: PreviewConflictMapResponse, pairs: number): string {
@@ -289,8 +297,7 @@ function registerApply(map: Command, cli: Cli): void {
       return EXIT.usage;
     }
     const writ = await client('admin');
-    if (options.dryRun === true)
-      return (await previewMap(out, writ, files, options.onLiveConflict)) ? EXIT.ok : EXIT.refused;
+    if (options.dryRun === true) return (await previewMap(out, writ, files, options)) ? EXIT.ok : EXIT.refused;
     await put(out, writ, files.text(), options, problems);
     return EXIT.ok;
   });

@@ -10,9 +10,9 @@ export function durationMs(duration: Duration | undefined): number | undefined {
   return duration === undefined ? undefined : Number(duration.seconds) * 1_000 + duration.nanos / 1e6;
 }
 
-/** A duration of so many milliseconds, to the microsecond. */
-export function toDuration(ms: number): Duration {
-  if (!Number.isFinite(ms)) throw new RangeError(`${ms} is no length of time`);
+/** A duration of so many milliseconds, to the microsecond. Throws a RangeError, by the name of the option, for anything else. */
+export function toDuration(ms: number, name = 'the length of time'): Duration {
+  if (!Number.isFinite(ms)) throw new RangeError(`${name} must be a finite number of milliseconds, and is ${ms}`);
   const micros = BigInt(Math.round(ms * 1_000));
   return { seconds: micros / MICROS_PER_SECOND, nanos: Number(micros % MICROS_PER_SECOND) * 1_000 };
 }

@@ -418,7 +418,11 @@ export class Lease {
           namespace: this.namespace,
           runId: this.runId,
           renewals: [
-            { leaseId: this.id, ttl: ttlMs === undefined ? undefined : toDuration(ttlMs), progressMarker: sentMarker },
+            {
+              leaseId: this.id,
+              ttl: ttlMs === undefined ? undefined : toDuration(ttlMs, 'ttlMs'),
+              progressMarker: sentMarker,
+            },
           ],
         },
         // Long enough for a slow answer, short enough to try again in the time that is left.
