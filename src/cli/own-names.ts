@@ -49,7 +49,7 @@ function optionFor(field: string, command: Command): string | undefined {
   const word = name.replaceAll('_', '-');
   const names = [word, word.replace(/-id$/, ''), ...(OTHERWISE[name] ?? [])];
   // Of several ways to say it, the one that was used.
-  const used = names.filter((called) => command.getOptionValueSource(camelCase(called)) === 'cli');
+  const used = names.filter((called) => isUsed(`--${called}`, command));
   for (const called of [...used, ...names]) {
     const argument = command.registeredArguments.find((one) => one.name() === called);
     if (argument !== undefined) return `<${called}>`;
@@ -58,9 +58,9 @@ function optionFor(field: string, command: Command): string | undefined {
   return undefined;
 }
 
-/** As commander keeps the values of options. */
-function camelCase(option: string): string {
-  return option.replace(/-(\w)/g, (_, letter: string) => letter.toUpperCase());
+function isUsed(name: string, command: Command): boolean {
+  const option = command.options.find(({ long }) => long === name);
+  return option !== undefined && command.getOptionValueSource(option.attributeName()) === 'cli';
 }
 
 /** Of the command itself, or of all. */

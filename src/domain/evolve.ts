@@ -4,7 +4,7 @@ import type { Revocation } from './credential.js';
 import { locksOfDoubt } from './doubt.js';
 import type { DomainEvent, EventBody, LeaseAmended, Renewed } from './event.js';
 import { locksOfLease } from './held-locks.js';
-import type { Holder } from './holder-index.js';
+import { holderOf } from './holder-index.js';
 import { changeReads, forgetReads, noteReads, noteWrites } from './inputs.js';
 import { type KeyBinding, principalScope, runScope } from './key-binding.js';
 import { type EndReason, type Lease, placeAt, underLockDelay } from './lease.js';
@@ -158,7 +158,8 @@ function must<T>(record: T | undefined, what: string, id: string): T {
   return record;
 }
 
-function bind(state: State, binding: KeyBinding): void {
+/** Puts what a key is bound to into the state; also used when projections are loaded. */
+export function bind(state: State, binding: KeyBinding): void {
   state.keys.set(bindingId(binding.scope, binding.key), binding);
 }
 
@@ -172,10 +173,6 @@ function bindAcquire(state: State, lease: Lease, fingerprint: string, boundAt: M
     leaseId: lease.leaseId,
     boundAt,
   });
-}
-
-function holderOf(lease: Lease): Holder {
-  return { leaseId: lease.leaseId, runId: lease.runId, order: lease.waiting?.queuedAt ?? 0 };
 }
 
 function addLocks(state: State, lease: Lease): void {

@@ -1,9 +1,15 @@
+import type { Lease } from './lease.js';
+
 /** Who holds a lock, or waits for it. One object per lease, shared by all its locks. */
 export interface Holder {
   readonly leaseId: string;
   readonly runId: string;
   /** Place in the queue for waiters (P9); 0 for holders. */
   readonly order: number;
+}
+
+export function holderOf({ leaseId, runId, waiting }: Lease): Holder {
+  return { leaseId, runId, order: waiting?.queuedAt ?? 0 };
 }
 
 /** Leases by a key that many of them may share. */

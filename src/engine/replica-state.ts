@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { isOpen } from '../domain/admission.js';
 import { compileStored } from '../domain/conflict-map/index.js';
 import type { DomainEvent } from '../domain/event.js';
-import { evolve, insert, insertAdmission, insertRun } from '../domain/evolve.js';
+import { bind, evolve, insert, insertAdmission, insertRun } from '../domain/evolve.js';
 import { principalScope, runScope } from '../domain/key-binding.js';
 import { underLockDelay } from '../domain/lease.js';
 import { hasEnded } from '../domain/run.js';
@@ -175,7 +175,7 @@ function load(state: State, head: Head, snapshot: Snapshot): void {
   state.inputs.knownSince = head.time;
   for (const run of snapshot.runs) insertRun(state, run);
   for (const lease of snapshot.leases) insert(state, lease, null);
-  for (const binding of snapshot.keys) state.keys.set(bindingId(binding.scope, binding.key), binding);
+  for (const binding of snapshot.keys) bind(state, binding);
   for (const admission of snapshot.admissions) insertAdmission(state, admission);
   for (const revocation of snapshot.revocations) state.revocations.set(revocation.subject, revocation);
   for (const rehearsal of snapshot.rehearsals) state.rehearsals.set(rehearsal.pattern, rehearsal);

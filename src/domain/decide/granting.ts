@@ -4,7 +4,7 @@ import { doubtsInTheWay } from '../doubt.js';
 import type { ExpandedEntry } from '../entry.js';
 import { freezesOver, frozenAmong } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
-import { byPlace, type Holder } from '../holder-index.js';
+import { byPlace, type Holder, holderOf } from '../holder-index.js';
 import {
   isFreeByTime,
   isLive,
@@ -156,8 +156,7 @@ export function grantWaiters(decision: Decision, freed: readonly Lock[]): void {
  */
 export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
   if (leases.length === 0) return;
-  const requests = leases.map(({ leaseId, runId, waiting }) => ({ leaseId, runId, order: waiting?.queuedAt ?? 0 }));
-  settle(decision, [{ requests: requests.sort(byPlace), freed: null }]);
+  settle(decision, [{ requests: leases.map(holderOf).sort(byPlace), freed: null }]);
 }
 
 function settle(decision: Decision, first: readonly Waiters[]): void {
