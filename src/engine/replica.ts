@@ -259,14 +259,19 @@ export class Replica {
 
   private async sweepOne(engine: NamespaceEngine): Promise<void> {
     await pause(Math.random() * SWEEP_SPREAD_MS);
-    while (this.mustSweep(engine)) {
+    let more = this.mustSweep(engine);
+    while (more && this.canSweep(engine)) {
       const { value } = await engine.submit('system', decideSweep).catch(() => ({ value: { more: false } }));
-      if (!value.more) return;
+      more = value.more;
     }
   }
 
+  private canSweep(engine: NamespaceEngine): boolean {
+    return !this.stopped && engine.notReady === null;
+  }
+
   private mustSweep(engine: NamespaceEngine): boolean {
-    return !this.stopped && engine.notReady === null && this.due.isDue(engine.state, engine.estimatedNow());
+    return this.canSweep(engine) && this.due.isDue(engine.state, engine.estimatedNow());
   }
 
   private async extendAttachments(): Promise<void> {

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
 import { endedWaiting } from '../../src/domain/decide/acquire-refusals.js';
-import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
+import { CLAIM_WITHIN, MAX_PAST_ENDED } from '../../src/domain/decide/granting.js';
 import { decideAttach, SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import { locksOfLease } from '../../src/domain/held-locks.js';
@@ -1008,7 +1008,7 @@ describe('a long queue costs what it is long, not its square or cube', () => {
 describe('expired leases in the way of a wide request', () => {
   it('are ended in bounded appends; the request waits for the sweeper, then is granted', () => {
     const ns = new Namespace().runs('a', 'b', 'c');
-    const count = 2 * SWEEP_LIMIT + 100;
+    const count = 2 * MAX_PAST_ENDED + 100;
     ns.bounds = { ...ns.bounds, maxLeasesPerRun: count };
     for (let index = 0; index < count; index += 1) {
       ns.granted(ns.acquire('a', [leased(`doc/x/${index}`)], { ttl: 5 * SECOND }));
@@ -1017,13 +1017,13 @@ describe('expired leases in the way of a wide request', () => {
     const wide = ns.queue('c', leased('doc/x/'));
     ns.advance(6 * SECOND);
     ns.release(last);
-    expect(ns.last.length).toBeLessThanOrEqual(SWEEP_LIMIT + 10);
+    expect(ns.last.length).toBeLessThanOrEqual(MAX_PAST_ENDED + 10);
     expect(ns.lease(wide).state).toBe('waiting');
     let sweeps = 0;
     for (let more = true; more; sweeps += 1) {
       keep(ns, wide);
       more = ns.sweep().more;
-      expect(ns.last.length).toBeLessThanOrEqual(2 * SWEEP_LIMIT + 10);
+      expect(ns.last.length).toBeLessThanOrEqual(SWEEP_LIMIT + MAX_PAST_ENDED + 10);
     }
     expect(ns.lease(wide).state).toBe('active');
     expect(ns.state.activeLeases).toBe(1);

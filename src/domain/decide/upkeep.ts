@@ -12,8 +12,12 @@ import { enterState, openLocalKinds } from './ending.js';
 import { thawPast } from './freezes.js';
 import { grantWaiters, lookAgain } from './granting.js';
 
-/** Most leases, lock delays and runs that one sweep ends by their time; the rest follow in the next one. */
-export const SWEEP_LIMIT = 500;
+/**
+ * Most leases, lock delays and runs that one sweep ends by their time; the rest follow in the next one. Checks wait while a
+ * sweep is decided: with 500 their p99 was 3.0 times that of an idle coordinator while 100,000 leases expired, with 100 2.1 to
+ * 2.5 times, with 50 no less.
+ */
+export const SWEEP_LIMIT = 100;
 
 /**
  * Turns what time has already decided into events: expired leases, lock delays and waits that are over, places nobody
