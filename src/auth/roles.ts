@@ -258,7 +258,7 @@ function roleRequired(principal: Principal, roles: readonly Role[], what: string
   return new Fault(
     'permission_denied',
     'ROLE_REQUIRED',
-    `${what} needs one of the roles ${roles.join(', ') || '(none)'}; ${principal.name} has ${held}`,
+    `${what} needs one of the roles ${roles.join(', ') || '(none)'}; ${principal.name} has ${held}. Whoever keeps the principals file can add one; otherwise call as another principal.`,
     { metadata: { required_roles: roles.join(',') } },
   );
 }

@@ -26,7 +26,11 @@ export async function establish(
 ): Promise<ReplicaLog> {
   const snapshot = await options.store.loadSnapshot(namespace);
   if (snapshot === null)
-    throw new Fault('not_found', 'NAMESPACE_NOT_FOUND', `There is no namespace ${JSON.stringify(namespace)}.`);
+    throw new Fault(
+      'not_found',
+      'NAMESPACE_NOT_FOUND',
+      `There is no namespace ${JSON.stringify(namespace)}: check the name, or have an admin create it.`,
+    );
   refuseUnfit(snapshot.gate, options);
   const verdict = await judge(namespace, options, snapshot, remembered);
   if (verdict.kind === 'disbelieved') throw new DatabaseChanged(verdict.why);

@@ -83,6 +83,9 @@ export class ReplicaState {
       this.digests.saw(this.state, event, record.revision);
       const { body } = event;
       if (body.kind === 'lease_ended' || body.kind === 'lock_delay_ended') this.rememberLease(body.leaseId);
+      if (body.kind === 'database_identified' && body.lostHistory) {
+        for (const { leaseId } of this.state.leases.values()) this.rememberLease(leaseId);
+      }
       if (body.kind === 'writes_reported')
         for (const { admissionId } of body.writes) this.rememberAdmission(admissionId);
       if (body.kind === 'doubt_settled') this.rememberAdmission(body.admissionId);

@@ -80,7 +80,8 @@ export async function rollbackConflictMap(
   if (toVersion < 1)
     throw invalidArgument([{ field: 'to_version', description: 'is required: a version that was put' }]);
   const { value } = await getConflictMap(deps, context, { version: toVersion });
-  if (value === null) throw new Fault('not_found', 'MAP_VERSION_NOT_FOUND', 'There is no conflict map yet.');
+  if (value === null)
+    throw new Fault('not_found', 'MAP_VERSION_NOT_FOUND', 'There is no conflict map yet: an admin puts the first one.');
   const reason = input.reason === '' ? `rolled back to version ${toVersion}` : input.reason;
   return putConflictMap(deps, context, { document: value.text, expectedVersion, reason, onLiveConflict });
 }

@@ -543,6 +543,31 @@ describe('a replica that follows and one that decides (P7)', () => {
     expect(digestOf(follower.state)).toBe(digestOf(ns.state));
   });
 
+  it('forget what lost history ended, as they forget what ended one by one', () => {
+    const ns = new Namespace().runs('a');
+    const ended = [ns.hold('a', leased('doc/x')), ns.hold('a', leased('doc/y'))];
+    ns.decide((decision) =>
+      decision.emit({
+        kind: 'database_identified',
+        identity: IDENTITY,
+        lostHistory: true,
+        why: '',
+        continuesFrom: { revision: 0, hash: '' },
+        localKindsFrom: null,
+      }),
+    );
+    const remembered = 10;
+    ns.decide((decision) => {
+      for (let index = 0; index < 2 * remembered; index += 1) {
+        const binding = { scope: 'run:a', key: `${index}`, use: 'tombstone' as const, fingerprint: '', runId: 'a' };
+        decision.emit({ kind: 'key_bound', binding: { ...binding, leaseId: '', boundAt: ns.now } });
+      }
+    });
+    const follower = new ReplicaState('test', null, remembered);
+    follower.follow(rows(ns));
+    expect(ended.map(({ leaseId }) => follower.state.leases.get(leaseId))).toEqual([undefined, undefined]);
+  });
+
   it('refuse a gap, and a log that is not the continuation of theirs', () => {
     const all = rows(busy());
     const gap = new ReplicaState('test', null);

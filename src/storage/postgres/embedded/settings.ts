@@ -9,7 +9,8 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string>> = {
   max_connections: '100',
   shared_buffers: '128MB',
   max_wal_size: '1GB',
-  min_wal_size: '80MB',
+  // Segments are used again, not made anew: to fill one of 16 MB with zeros and sync it holds an append up for 50 ms.
+  min_wal_size: '512MB',
   // A container's /dev/shm is often 64 MB; parallel plans would fail there, and a coordinator's queries are short.
   max_parallel_workers_per_gather: '0',
   jit: 'off',
