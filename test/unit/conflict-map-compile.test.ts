@@ -112,6 +112,34 @@ describe('compiling a map', () => {
     expect(doMapJob({ job, bounds: CREDENTIAL_BOUNDS }).problems).toEqual([]);
   });
 
+  it('warns of a star wherever somebody may mean a wildcard by it', () => {
+    const document = {
+      version: 1,
+      kinds: [{ pattern: 'doc/*', sandbox: 'drafts/*' }, { pattern: 'plain/{id}' }],
+      implies: [
+        { when: { pattern: 'plain/*', access: 'write' }, touches: [{ resource: 'doc/*', access: 'stable_read' }] },
+      ],
+      conflicts: [{ between: ['doc/*', 'plain/*'] }],
+      aliases: [{ from: 'arn:*', to: 'plain/*' }],
+      sets: { all: { entries: [{ resource: 'plain/*', access: 'write' }] } },
+      tasks: { one: { entries: [{ resource: 'doc/*', access: 'read' }] } },
+    } as const;
+    expect(codesOf(document).filter((line) => line.startsWith('literal_star'))).toEqual(
+      [
+        'kinds[0].pattern',
+        'kinds[0].sandbox',
+        'implies[0].when.pattern',
+        'implies[0].touches[0].resource',
+        'conflicts[0].between[0]',
+        'conflicts[0].between[1]',
+        'aliases[0].from',
+        'aliases[0].to',
+        'sets.all.entries[0].resource',
+        'tasks.one.entries[0].resource',
+      ].map((path) => `literal_star ${path}`),
+    );
+  });
+
   it('warns of what is doubtful', () => {
     expect(codesOf({ kinds: [{ pattern: 'a', actions: { edit: {} } }] })).toEqual([
       'unclassified_action kinds[0].actions.edit',

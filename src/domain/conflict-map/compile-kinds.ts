@@ -11,7 +11,7 @@ import {
   type DocumentProfile,
 } from './document.js';
 import { DEFAULT_TIMES, type Kind, type KindAction } from './map.js';
-import { didYouMean, listed, type Problems, quoted } from './problems.js';
+import { didYouMean, listed, type Problems, quoted, warnOfStar } from './problems.js';
 
 const MIN_TTL: Micros = SECOND;
 const MAX_TTL: Micros = 3_600 * SECOND;
@@ -226,6 +226,7 @@ function compileKind(
     );
     return null;
   }
+  warnOfStar(raw.pattern, childPath(path, 'pattern'), problems);
   const actions = new Map(
     Object.entries(whole.actions ?? {}).map(([name, action]) => [name, compileAction(name, action)]),
   );
@@ -332,6 +333,7 @@ function compileSandbox(text: string, pattern: Pattern, path: string, problems: 
     problems.error('invalid_template', path, `${quoted(text)} is no template: ${parsed.reason}.`);
     return null;
   }
+  warnOfStar(text, path, problems);
   checkBound(parsed.pattern, pattern, path, problems);
   return parsed.pattern;
 }

@@ -3,7 +3,7 @@ import { type Alias, aliasesOverlap, parseAlias, prefixesMeet, prefixOf, tokensO
 import { checkBound } from './compile-kinds.js';
 import { type ConflictMapDocument, childPath, type DocumentEntry } from './document.js';
 import type { ConflictRule, EntryTemplate, ImpliesRule, ResourceSet, Task } from './map.js';
-import { listed, type Problems, quoted } from './problems.js';
+import { listed, type Problems, quoted, warnOfStar } from './problems.js';
 
 /** A template and where it was written, for the checks that need the kinds. */
 export interface PlacedTemplate {
@@ -73,6 +73,8 @@ export function compileAliases(document: ConflictMapDocument, problems: Problems
       problems.error('invalid_alias', childPath(path, parsed.at), `${quoted(raw[parsed.at])}: ${parsed.reason}.`);
       continue;
     }
+    warnOfStar(raw.from, childPath(path, 'from'), problems);
+    warnOfStar(raw.to, childPath(path, 'to'), problems);
     placed.push({ alias: parsed.alias, path });
   }
   return placed;
@@ -205,7 +207,10 @@ function checkParams(
 
 function patternAt(text: string, path: string, problems: Problems): Pattern | null {
   const parsed = parsePattern(text);
-  if (parsed.ok) return parsed.pattern;
+  if (parsed.ok) {
+    warnOfStar(text, path, problems);
+    return parsed.pattern;
+  }
   problems.error('invalid_pattern', path, `${quoted(text)} is no pattern: ${parsed.reason}.`);
   return null;
 }
@@ -228,6 +233,7 @@ function entriesAt(
       );
       continue;
     }
+    warnOfStar(entry.resource, childPath(at, 'resource'), problems);
     check(parsed.pattern, childPath(at, 'resource'));
     entries.push({ path: at, template: templateOf(entry, parsed.pattern) });
   }

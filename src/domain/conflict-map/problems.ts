@@ -40,6 +40,16 @@ export class FirstError extends Problems {
 
 export const quoted = (text: string): string => JSON.stringify(text);
 
+/** Who means a wildcard by a star has a rule that ties, or a kind that protects, next to nothing, and nobody notices. */
+export function warnOfStar(text: string, path: string, problems: Problems): void {
+  if (!text.includes('*')) return;
+  problems.warn(
+    'literal_star',
+    path,
+    `In ${quoted(text)} the * is no wildcard and stands for itself: {name} is any one segment, {name...} all the rest.`,
+  );
+}
+
 /** Names that a message lists, and known names that are looked at for a hint. */
 const MAX_LISTED = 32;
 const MAX_HINTS = 256;
