@@ -104,7 +104,11 @@ describe('ReportOverride', () => {
     expect((await eventsOf(incident)).map(({ body }) => body.use)).toMatchObject([{ useId: 'u-1' }, { useId: 'u-2' }]);
     await expect(
       fence.reportOverride({ ...request('u-2'), use: { ...use('another'), useId: 'u-2' } }),
-    ).rejects.toMatchObject({ reason: 'IDEMPOTENCY_KEY_REUSED' });
+    ).rejects.toMatchObject({
+      reason: 'IDEMPOTENCY_KEY_REUSED',
+      message: expect.stringContaining(`The use "u-2" of the override "${override}"`),
+      metadata: { override_id: override, use_id: 'u-2' },
+    });
     await expect(fence.reportOverride(request('a\nb'))).rejects.toMatchObject({
       violations: [{ field: 'use.use_id' }],
     });

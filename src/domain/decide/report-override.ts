@@ -1,8 +1,8 @@
 import { kindOf, resolveResource } from '../conflict-map/index.js';
+import { Fault } from '../fault.js';
 import { overrideScope } from '../key-binding.js';
 import type { ReportedOverride } from '../override.js';
 import type { Decision } from './decision.js';
-import { keyReused } from './idempotency.js';
 
 export interface ReportOverrideCommand extends Omit<ReportedOverride, 'notOwned'> {
   readonly fingerprint: string;
@@ -21,7 +21,7 @@ export function decideReportOverride(
   const key = JSON.stringify([report.overrideId, report.use?.useId ?? report.use?.requestId ?? null]);
   const binding = decision.key(scope, key);
   if (binding !== undefined) {
-    if (binding.fingerprint !== fingerprint) throw keyReused(key);
+    if (binding.fingerprint !== fingerprint) throw reportedOtherwise(report);
     return { alreadyReported: true };
   }
   decision.emit({
@@ -33,6 +33,18 @@ export function decideReportOverride(
   const ids = [...new Set([...(report.use === null ? [] : [report.use.requestId]), ...requestIds])];
   decision.emit({ kind: 'override_reported', ...report, notOwned }, { resources, requestIds: ids });
   return { alreadyReported: false };
+}
+
+/** By the names that the target gave: the key that they make here it has never seen. */
+function reportedOtherwise({ overrideId, use }: Pick<ReportedOverride, 'overrideId' | 'use'>): Fault {
+  const useId = use?.useId ?? use?.requestId;
+  const what = useId === undefined ? 'The override' : `The use ${JSON.stringify(useId)} of the override`;
+  return new Fault(
+    'already_exists',
+    'IDEMPOTENCY_KEY_REUSED',
+    `${what} ${JSON.stringify(overrideId)} was reported with another content. What is reported again has to be the same; another use needs a \`use_id\` of its own.`,
+    { metadata: { override_id: overrideId, ...(useId === undefined ? {} : { use_id: useId }) } },
+  );
 }
 
 /** The resource as the map names it; as it was reported when the map does not know it. */
