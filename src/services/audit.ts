@@ -6,7 +6,7 @@ import type { EventRecord, SignedCheckpoint } from '../storage/store.js';
 import type { CallContext, Checkpoint, CheckpointPlace, EventPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
 import { badPageToken, FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
-import { firstOf, placeAt, wasCut } from './log-places.js';
+import { firstOf, logIsShorter, placeAt, wasCut } from './log-places.js';
 
 const EXPORT_BATCH = 1_000;
 const EVENT_OVERHEAD = 512;
@@ -32,8 +32,9 @@ export async function listEvents(
   const engine = await engineOf(deps, context);
   const { revision: head } = await engine.read(() => null);
   const place = after === '' ? null : placeIn(after);
-  // A search does not go on in another history, nor beyond a gap (F13).
+  // A search does not go on in another history, nor beyond a gap, nor waits for a shorter log to catch up (F13).
   const from = place === null ? null : (await placeAt(engine, head, place)).revision;
+  if (query.afterRevision > head) throw logIsShorter(query.afterRevision, head);
   const firstRevision = await firstOf(engine);
   const { runId, leaseId, resource, kinds, requestId, newestFirst } = query;
   // What a cut gave up is not shown while it is being removed.

@@ -90,7 +90,7 @@ export interface ListEventsRequest {
   kinds: string[];
   /** Only events found by this request id. Empty: any. */
   requestId: string;
-  /** Only events after this revision. Zero: from the start. */
+  /** Only events after this revision, which the log has to have reached. Zero: from the start. */
   afterRevision: bigint;
   /** True: newest first. */
   newestFirst: boolean;
@@ -2573,7 +2573,8 @@ export type AuditServiceService = typeof AuditServiceService;
 export const AuditServiceService = {
   /**
    * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
-   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   * page before ended, or ends before `after_revision`, with CURSOR_EXPIRED when what came next was cut: begin anew.
+   * Roles: auditor, operator, admin.
    */
   listEvents: {
     path: "/writ.v1.AuditService/ListEvents" as const,
@@ -2670,7 +2671,8 @@ export const AuditServiceService = {
 export interface AuditServiceServer extends UntypedServiceImplementation {
   /**
    * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
-   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   * page before ended, or ends before `after_revision`, with CURSOR_EXPIRED when what came next was cut: begin anew.
+   * Roles: auditor, operator, admin.
    */
   listEvents: handleUnaryCall<ListEventsRequest, ListEventsResponse>;
   /** Whole ids of runs and leases that begin as given, as screens shorten them. Roles: auditor, operator, admin. */
@@ -2707,7 +2709,8 @@ export interface AuditServiceServer extends UntypedServiceImplementation {
 export interface AuditServiceClient extends Client {
   /**
    * Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the
-   * page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+   * page before ended, or ends before `after_revision`, with CURSOR_EXPIRED when what came next was cut: begin anew.
+   * Roles: auditor, operator, admin.
    */
   listEvents(
     request: ListEventsRequest,
