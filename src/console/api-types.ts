@@ -358,7 +358,7 @@ export interface paths {
         };
         /**
          * Searches the log
-         * @description Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the page before ended, with CURSOR_EXPIRED when that was cut: begin anew. Roles: auditor, operator, admin.
+         * @description Searches the log. FAILED_PRECONDITION with HISTORY_FORKED when the log has another event, or none, where the page before ended, or ends before `afterRevision`, with CURSOR_EXPIRED when what came next was cut: begin anew. Roles: auditor, operator, admin.
          */
         get: operations["listEvents"];
         put?: never;
@@ -3302,7 +3302,7 @@ export interface components {
                 "application/problem+json": components["schemas"]["Problem"];
             };
         };
-        /** @description The body is not of the type that is read here; `accept` names it. */
+        /** @description The body is not of the type that is read here, which `accept` names, or compressed: `accept-encoding` names what is read. */
         Problem415: {
             headers: {
                 [name: string]: unknown;
@@ -3466,7 +3466,10 @@ export interface operations {
                 /** @description The version wanted. Zero means the current one. */
                 version?: string;
             };
-            header?: never;
+            header?: {
+                /** @description The ETag of what the caller has: it is not sent again while it is the same (304). */
+                "If-None-Match"?: string;
+            };
             path?: never;
             cookie?: never;
         };
@@ -3481,6 +3484,14 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["GetConflictMapResponse"];
                 };
+            };
+            /** @description It is what `If-None-Match` names. */
+            304: {
+                headers: {
+                    ETag: string;
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             400: components["responses"]["Problem400"];
             401: components["responses"]["Problem401"];
@@ -4036,7 +4047,7 @@ export interface operations {
     listEvents: {
         parameters: {
             query?: {
-                /** @description Only events after this revision. Zero: from the start. */
+                /** @description Only events after this revision, which the log has to have reached. Zero: from the start. */
                 after_revision?: string;
                 /** @description Only these kinds. Empty: any. */
                 kinds?: string[];

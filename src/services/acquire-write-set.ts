@@ -89,17 +89,21 @@ export async function withCredentials(
 export function checkInput(
   deps: Deps,
   input: AcquireInput,
-  { withKey, checks = new FieldChecks() }: { readonly withKey: boolean; readonly checks?: FieldChecks },
+  {
+    withKey,
+    checks = new FieldChecks(),
+    within = '',
+  }: { readonly withKey: boolean; readonly checks?: FieldChecks; readonly within?: string },
 ): void {
-  checks.id('run_id', input.runId);
-  checks.printable('delegated_from', input.delegatedFrom, false);
-  checks.writeSet('', input, deps.bounds.maxEntries);
-  if (input.ttl !== null) checks.between('ttl', input.ttl, 1 * SECOND, MAX_TTL);
-  checks.between('wait', input.wait, 0, MAX_WAIT);
+  checks.id(`${within}run_id`, input.runId);
+  checks.printable(`${within}delegated_from`, input.delegatedFrom, false);
+  checks.writeSet(within, input, deps.bounds.maxEntries);
+  if (input.ttl !== null) checks.between(`${within}ttl`, input.ttl, 1 * SECOND, MAX_TTL);
+  checks.between(`${within}wait`, input.wait, 0, MAX_WAIT);
   if (withKey) checks.printable('idempotency_key', input.idempotencyKey, true);
-  checks.text('purpose', input.purpose, 1_024);
-  checks.printable('request_id', input.requestId, false);
-  checkAudiences(checks, input.audiences);
+  checks.text(`${within}purpose`, input.purpose, 1_024);
+  checks.printable(`${within}request_id`, input.requestId, false);
+  checkAudiences(checks, input.audiences, `${within}audiences`);
   checks.done();
 }
 

@@ -43,10 +43,10 @@ export async function canIssue(deps: Deps, audiences: readonly string[]): Promis
 }
 
 /** What is wrong with the audiences of an acquire. */
-export function checkAudiences(checks: FieldChecks, audiences: readonly string[]): void {
-  if (audiences.length > MAX_AUDIENCES) checks.reject('audiences', `must be at most ${MAX_AUDIENCES}`);
-  audiences.forEach((audience, index) => checks.printable(`audiences[${index}]`, audience, true));
-  if (new Set(audiences).size < audiences.length) checks.reject('audiences', 'must name each target once');
+export function checkAudiences(checks: FieldChecks, audiences: readonly string[], field: string): void {
+  if (audiences.length > MAX_AUDIENCES) checks.reject(field, `must be at most ${MAX_AUDIENCES}`);
+  audiences.forEach((audience, index) => checks.printable(`${field}[${index}]`, audience, true));
+  if (new Set(audiences).size < audiences.length) checks.reject(field, 'must name each target once');
 }
 
 /** Decides inside a command. The random ids are drawn once, however often it is decided. */

@@ -12,7 +12,7 @@ export async function previewWriteSet(
   context: CallContext,
   { takeOver = null, ...input }: PreviewInput,
 ): Promise<At<PreviewOutcome>> {
-  checkInput(deps, input, { withKey: false });
+  checkInput(deps, input, { withKey: false, within: 'request.' });
   const engine = await engineOf(deps, context);
   const asOperator = hasRole(context, 'operator', 'admin');
   if (takeOver !== null && !hasRole(context, 'operator'))

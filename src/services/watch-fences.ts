@@ -34,8 +34,8 @@ export async function watchFences(deps: Deps, context: CallContext, input: Watch
   const checks = new FieldChecks();
   if (input.from !== null) {
     if (!/^[0-9a-f]{64}$/.test(input.from.hash))
-      checks.reject('resume_from.hash', 'must be 64 lower-case hexadecimal digits');
-    if (input.from.revision < 1) checks.reject('resume_from.revision', 'must be 1 or more');
+      checks.reject('open.resume_from.hash', 'must be 64 lower-case hexadecimal digits');
+    if (input.from.revision < 1) checks.reject('open.resume_from.revision', 'must be 1 or more');
   }
   checks.done();
   const { name } = context.principal;

@@ -1,4 +1,5 @@
 import { request } from 'node:http';
+import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rolesForRoute } from '../../src/auth/roles.js';
 import { apiRoutes } from '../../src/transports/http/api/document.js';
@@ -74,6 +75,17 @@ describe('every route', () => {
 
   const withBody = ROUTES.filter(({ body }) => body !== null).map((route) => [route.route, route] as const);
 
+  it.each(ROUTES.filter(({ parameters }) => parameters.length > 0).map((route) => [route.route, route] as const))(
+    '%s says what its parameters have to be, and of none that it has to be an object',
+    async (_, route) => {
+      for (const { name } of route.parameters.filter(({ place, form }) => place === 'query' && form !== 'text')) {
+        const { status, json } = await shaped(route).ask({ query: { [name]: 'x' } });
+        expect([status, fieldsOf(json)]).toEqual([400, [name]]);
+        expect(json.violations[0].description).toMatch(/true or false|whole number/);
+      }
+    },
+  );
+
   it.each(withBody)('%s takes an object of the members that it knows, and nothing else', async (_, route) => {
     const { ask } = shaped(route);
     expect(fieldsOf((await ask({ body: { noSuchMember: 1, namespace: 'x' } })).json)).toEqual(
@@ -111,6 +123,12 @@ describe('a body', () => {
     ['a number for a string', '{"runId":12}', 'runId'],
     ['a member twice, once as the contract has it', '{"runId":"a","run_id":"a"}', 'run_id'],
     ['null in a list', '{"runId":"a","audiences":[null]}', 'audiences[0]'],
+    ['half of a surrogate pair', '{"runId":"a","purpose":"\\ud83d"}', 'purpose'],
+    [
+      'half of a surrogate pair, deep inside',
+      '{"entries":[{"resource":"r","access":3,"actions":["\\ude00"]}]}',
+      'entries[0].actions[0]',
+    ],
     ['a string for a list', '{"runId":"a","entries":"x"}', 'entries'],
     ['null for what is required', '{"runId":null}', 'runId'],
     ['a number that no double holds', '{"runId":"a","ttl":1e400}', 'ttl'],
@@ -161,6 +179,7 @@ describe('a body', () => {
       '2027-02-29T00:00:00Z',
       '2026-04-31T00:00:00Z',
       '2026-12-01T25:00:00Z',
+      '2026-12-01T24:00:00Z',
       '2026-12-01T10:00:60Z',
       '2026-12-01T10:00:00+99:00',
       '0000-01-01T00:00:00Z',
@@ -220,6 +239,37 @@ describe('a body', () => {
     expect(await response.json()).toMatchObject({ violations: [{ field: 'body', description: 'is not valid UTF-8' }] });
   });
 
+  it('is not compressed, and who compresses it is told so', async () => {
+    for (const [encoding, body] of [
+      ['gzip', gzipSync('{}')],
+      ['br', '{}'],
+    ] as const) {
+      const headers = { authorization: 'Bearer token-runner', 'content-type': 'application/json' };
+      const response = await fetch(`${api.url}/v1/leases`, {
+        method: 'POST',
+        headers: { ...headers, 'idempotency-key': 'k', 'content-encoding': encoding },
+        body,
+      });
+      expect([response.status, response.headers.get('accept-encoding')], encoding).toEqual([415, 'identity']);
+      expect(await response.json()).toMatchObject({
+        reason: 'UNSUPPORTED_MEDIA_TYPE',
+        violations: [{ field: 'content-encoding', description: 'must be identity' }],
+      });
+    }
+    expect(fieldsOf((await post('{}', { 'content-encoding': 'identity' })).json)).toContain('runId');
+  });
+
+  it('of a route that gRPC has nothing like says what a member has to be', async () => {
+    for (const [route, body, field] of [
+      ['test', { document: 1 }, 'document'],
+      ['diff', { document: [] }, 'document'],
+      ['rollback', { toVersion: '1', reason: 5 }, 'reason'],
+    ] as const) {
+      const { json } = await api.ask('admin', `POST /conflict-map/${route}`, { body, headers: { 'if-match': '"0"' } });
+      expect(json.violations, route).toEqual([{ field, description: 'must be a string' }]);
+    }
+  });
+
   it('is bounded by its route, said beforehand or not, and read for nobody who may not send it', async () => {
     const large = { body: { reason: 'x'.repeat(70_000) } };
     const said = await api.ask('operator', 'POST /runs/x/stop', large);
@@ -232,6 +282,19 @@ describe('a body', () => {
       expect((await api.ask('admin', `POST /conflict-map/${route}`, { body: { document } })).status, route).toBe(200);
     const map = await api.ask('admin', 'POST /conflict-map/validate', { body: { document: '#'.repeat(2 << 20) } });
     expect([map.status, fieldsOf(map.json)]).toEqual([400, ['document']]);
+  });
+});
+
+describe('a write set within a request', () => {
+  it('is told what is wrong with it by its place in the request, on both ports', async () => {
+    const [over, under] = [{ runId: 'x', purpose: 'p'.repeat(1_025), audiences: [''] }, { entries: [] }];
+    const { json } = await api.ask('runner', 'POST /leases/preview', { body: { request: { ...over, ...under } } });
+    const places = ['request.runId', 'request.entries', 'request.purpose', 'request.audiences[0]'];
+    expect(fieldsOf(json)).toEqual(places);
+    const asked = api.client('runner').lease.previewWriteSet({ request: { ...over, ...under } });
+    await expect(asked).rejects.toMatchObject({
+      violations: places.map((field) => ({ field: field.replace('runId', 'run_id') })),
+    });
   });
 });
 
@@ -287,6 +350,17 @@ describe('a query', () => {
   ])('%s is refused', async (query, field) => {
     const { status, json } = await api.ask('operator', `GET /leases?${query}`);
     expect([status, fieldsOf(json)]).toEqual([400, [field]]);
+  });
+
+  it.each([
+    ['leases?resource=%ff', 'resource'],
+    ['leases?resource=release%2', 'resource'],
+    ['leases?run_id=%ed%a0%80', 'run_id'],
+    ['leases/%zz', 'leaseId'],
+    ['leases/a%c3%28', 'leaseId'],
+  ])('is not repaired where its escapes are none: %s', async (path, field) => {
+    const { status, json } = await api.ask('operator', `GET /${path}`);
+    expect([status, json.violations]).toEqual([400, [{ field, description: 'is not UTF-8 in percent encoding' }]]);
   });
 
   it('carries any resource harmlessly', async () => {

@@ -94,6 +94,10 @@ describe('the conflict map over HTTP', () => {
     expect(again.status).toBe(304);
     expect(again.json).toBeNull();
     expect((await api.ask('runner', 'GET /conflict-map', { headers: { 'if-none-match': '*' } })).status).toBe(304);
+    const described = openApiDocument().paths?.['/v1/conflict-map'];
+    expect(described?.get?.responses).toHaveProperty('304');
+    expect(described?.get?.parameters).toContainEqual(expect.objectContaining({ name: 'If-None-Match', in: 'header' }));
+    expect(described?.put?.responses).not.toHaveProperty('304');
   });
 
   it('is changed against the version it was read at (428, 412), and back again', async () => {
@@ -385,6 +389,11 @@ describe('everything else over HTTP', () => {
     expect((await ask('runner', 'GET /v1/runs/{runId}', `/runs/${runId}`)).json.run.runId).toBe(runId);
     const found = await api.ask('runner', `GET /leases/${'0'.repeat(32)}`, { headers: { 'x-request-id': 'why-1' } });
     expect(found.headers.get('x-request-id')).toBe('why-1');
+    const mayNot = await api.ask('target', `GET /leases/${'0'.repeat(32)}`, { headers: { 'x-request-id': 'why-2' } });
+    expect([mayNot.status, mayNot.headers.get('x-request-id')]).toEqual([403, 'why-2']);
+    const nobody = await fetch(`${api.url}/v1/leases`, { headers: { 'x-request-id': 'why-3' } });
+    expect([nobody.status, nobody.headers.get('x-request-id')]).toEqual([401, 'why-3']);
+    expect((await fetch(`${api.url}/v1/leases`)).headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/);
     const events = await ask('auditor', 'GET /v1/events', '/events?newest_first=true&kinds=run_created&page_size=2');
     expect(events.json.events).toMatchObject([{ kind: 'run_created' }, { kind: 'run_created' }]);
     await ask('auditor', 'GET /v1/checkpoint', '/checkpoint?revision=2');
@@ -475,6 +484,8 @@ describe('everything else over HTTP', () => {
     expect(await reasonAt(`/events?page_token=${other}`)).toBe('HISTORY_FORKED');
     const beyond = Buffer.from(`999999:${hash}`).toString('base64url');
     expect(await reasonAt(`/events?page_token=${beyond}`)).toBe('HISTORY_FORKED');
+    // Also by the revision alone: a reader of a history that was lost would wait for the new one to catch up, and skip it.
+    expect(await reasonAt('/events?after_revision=999999')).toBe('HISTORY_FORKED');
   });
 
   it('names the place that no checkpoint can be over', async () => {

@@ -94,7 +94,8 @@ describe('the status of a fault', () => {
     expect(bytesInTrailers(wire)).toBeLessThan(7500);
     const told = detailsOf(wire).violations;
     expect(told.length).toBeGreaterThan(3);
-    expect(told.at(-1)?.description).toBe(`and ${256 - (told.length - 1)} more`);
+    // Without a number: those who collect them stop at 50, so that nobody knows how many there are.
+    expect(told.at(-1)).toMatchObject({ field: '', description: 'and more' });
     const long = toWireStatus(new Fault('aborted', 'X', '😀'.repeat(5000), { metadata: { a: 'é'.repeat(9999) } }), 'r');
     expect(bytesInTrailers(long)).toBeLessThan(7500);
   });

@@ -114,7 +114,7 @@ function retryAfterMs(fault: Fault | null, faultClass: FaultClass): number | und
 
 type FieldViolation = BadRequest['fieldViolations'][number];
 
-/** As many as fit; the last one says how many did not. */
+/** As many as fit; the last one says that there are more. */
 function fitViolations(violations: readonly Violation[], bytes: number): FieldViolation[] {
   const fitting: FieldViolation[] = [];
   let left = bytes;
@@ -122,7 +122,7 @@ function fitViolations(violations: readonly Violation[], bytes: number): FieldVi
     const text = cutToFit(description, 600);
     left -= Buffer.byteLength(field) + Buffer.byteLength(text) + 12;
     if (left < 100 && fitting.length > 0) {
-      fitting.push(fieldViolation('', `and ${violations.length - fitting.length} more`));
+      fitting.push(fieldViolation('', 'and more'));
       break;
     }
     fitting.push(fieldViolation(field, text));

@@ -78,9 +78,9 @@ function challenge(c: Context): string {
 }
 
 /** With what would be accepted, for programs in the header that RFC 9110 has for it (15.5.16). */
-function wrongType(c: Context, { accepted, message }: UnsupportedMediaType): Response {
-  c.header('accept', accepted);
-  const violations = [{ field: 'content-type', description: `must be ${accepted}` }];
+function wrongType(c: Context, { field, accepted, message }: UnsupportedMediaType): Response {
+  c.header(field === 'content-type' ? 'accept' : 'accept-encoding', accepted);
+  const violations = [{ field, description: `must be ${accepted}` }];
   return problem(c, 415, 'UNSUPPORTED_MEDIA_TYPE', message, { violations });
 }
 

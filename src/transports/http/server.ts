@@ -170,6 +170,7 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
           return await answer(c, caller, remarks);
         } catch (error) {
           remarks.error = error;
+          c.header('x-request-id', remarks.requestId);
           const answered = told === undefined ? faultProblem(c, error) : told(c, error);
           return answered ?? internal(c, remarks.requestId);
         }

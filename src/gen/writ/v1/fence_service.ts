@@ -628,13 +628,13 @@ export interface WatchFencesOpen {
 
 /** Asks for a mark. */
 export interface WatchFencesPing {
-  /** Names the mark. Several that are not answered yet are answered by one mark, of the last of them; so count on. */
+  /** Names the mark. Several that are not answered yet are answered by one mark, of the last of them; so count on. Below 2^53. */
   number: bigint;
 }
 
 /** A place in the log of the namespace. */
 export interface LogPosition {
-  /** Revision of an event, 1 or more. */
+  /** Revision of an event, 1 or more, below 2^53. */
   revision: bigint;
   /** Its hash, 64 hexadecimal digits: of which history it is. */
   hash: string;
@@ -4748,7 +4748,7 @@ export const FenceServiceService = {
    * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
    * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
    * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
-   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * use (INVALID_ARGUMENT), when a message is larger than 1 MiB (RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
    * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
    */
   streamFenceChecks: {
@@ -4836,7 +4836,7 @@ export interface FenceServiceServer extends UntypedServiceImplementation {
    * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
    * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
    * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
-   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * use (INVALID_ARGUMENT), when a message is larger than 1 MiB (RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
    * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
    */
   streamFenceChecks: handleBidiStreamingCall<StreamFenceChecksRequest, StreamFenceChecksResponse>;
@@ -4902,7 +4902,7 @@ export interface FenceServiceClient extends Client {
    * Many checks on one stream, each decided and recorded as by CheckFence, and answered by its number, in any order. Checks
    * that arrive together are decided together. A check that cannot be decided is answered with a fault and ends nothing.
    * The stream ends when its caller is not known any more (UNAUTHENTICATED), when a message cannot be read or a number is in
-   * use (INVALID_ARGUMENT), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
+   * use (INVALID_ARGUMENT), when a message is larger than 1 MiB (RESOURCE_EXHAUSTED, MESSAGE_TOO_LARGE), when the caller does not read (UNAVAILABLE, SLOW_READER), and at the end of this replica. What
    * was not answered then is not allowed; ask again. Role: target, in the namespace of each check.
    */
   streamFenceChecks(): ClientDuplexStream<StreamFenceChecksRequest, StreamFenceChecksResponse>;

@@ -86,7 +86,7 @@ const PROBLEMS: Readonly<Record<number, string>> = {
 
 const OF_A_BODY: Readonly<Record<number, string>> = {
   413: 'The body is too large.',
-  415: 'The body is not of the type that is read here; `accept` names it.',
+  415: 'The body is not of the type that is read here, which `accept` names, or compressed: `accept-encoding` names what is read.',
 };
 
 const CONDITIONS: Readonly<Record<number, string>> = {
@@ -170,7 +170,11 @@ function pathOf(route: ApiRoute) {
         route.parameters.filter((one) => one.place === place).map(({ name, schema }) => [name, schema]),
       ),
     );
-  const headers = route.needsVersion ? parametersIn('header').extend({ 'If-Match': IF_MATCH }) : parametersIn('header');
+  const isKnownByTag = route.answer.hasTag === true && method === 'GET';
+  const headers = parametersIn('header').extend({
+    ...(route.needsVersion ? { 'If-Match': IF_MATCH } : {}),
+    ...(isKnownByTag ? { 'If-None-Match': IF_NONE_MATCH } : {}),
+  });
   return {
     method: method.toLowerCase() as 'get',
     path,
@@ -192,8 +196,9 @@ function pathOf(route: ApiRoute) {
       200: {
         description: 'The answer.',
         content: { [route.answer.type]: { schema: route.answer.schema } },
-        ...(route.answer.hasTag === true ? { headers: z.object({ ETag: z.string() }) } : {}),
+        ...(route.answer.hasTag === true ? { headers: TAGGED } : {}),
       },
+      ...(isKnownByTag ? { 304: { description: 'It is what `If-None-Match` names.', headers: TAGGED } } : {}),
       ...problems({
         ...PROBLEMS,
         ...(route.body === null ? {} : OF_A_BODY),
@@ -208,6 +213,13 @@ const IF_MATCH = z.string().openapi({
     'The version that the change is made against, as the ETag of GET has it; "0" before the first. Of several, one has to be the current one; a weak tag never is (RFC 9110, 13.1.1).',
   example: '"7"',
 });
+
+const IF_NONE_MATCH = z.string().optional().openapi({
+  description: 'The ETag of what the caller has: it is not sent again while it is the same (304).',
+  example: '"7"',
+});
+
+const TAGGED = z.object({ ETag: z.string() });
 
 const nameOfProblem = (status: string): string => `Problem${status}`;
 

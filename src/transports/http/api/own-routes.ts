@@ -3,7 +3,7 @@ import { ROLES } from '../../../auth/principal.js';
 import type { MethodRoute } from '../../../auth/roles.js';
 import { messageNamed } from '../../../contract/descriptors.js';
 import type { ApiRoute, Parameter } from './api-route.js';
-import { type Shapes, uint64 } from './shapes.js';
+import { type Shapes, text, truth, uint32, uint64 } from './shapes.js';
 
 /** The routes that gRPC has nothing like: what they take, and what they answer. */
 
@@ -46,23 +46,22 @@ const query = (
   isList: false,
 });
 
-const text = z.string();
-const NAMESPACE = query('namespace', text, 'Empty or absent: "default".');
+const NAMESPACE = query('namespace', text(), 'Empty or absent: "default".');
 const PAGE = [
-  query('page_size', z.int().min(0), '1 to 1,000; absent or 0: 100.', 'number', 'page.page_size'),
-  query('page_token', text, '`nextPageToken` of the page before; absent: the first page.', 'text', 'page.page_token'),
+  query('page_size', uint32(), '1 to 1,000; absent or 0: 100.', 'number', 'page.page_size'),
+  query('page_token', text(), '`nextPageToken` of the page before; absent: the first page.', 'text', 'page.page_token'),
 ];
 const AFTER = query('after_revision', uint64(), 'Only what comes after this log revision.');
 const LAST_EVENT_ID: Parameter = {
   name: 'Last-Event-ID',
   place: 'header',
   field: 'last_event_id',
-  schema: text.optional().openapi({ description: 'Where to go on: the `id` of the last event that was read.' }),
+  schema: text().optional().openapi({ description: 'Where to go on: the `id` of the last event that was read.' }),
   form: 'text',
   isList: false,
 };
 
-const DOCUMENT = z.string().openapi({ description: 'YAML or JSON, at most 1 MiB.' });
+const DOCUMENT = text().openapi({ description: 'YAML or JSON, at most 1 MiB.' });
 const version = (description: string) => uint64().openapi({ description });
 
 export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route: OwnRoute })[] {
@@ -117,8 +116,8 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
         'Leases that wait, the longest first, with whom they wait for. A page may be shorter than it was asked for. Runners see those of their own runs. Roles: runner, operator, admin, auditor.',
       parameters: [
         NAMESPACE,
-        query('run_id', text, 'Only of this run.'),
-        query('resource', text, 'Only those that ask for this resource, or something above or below it.'),
+        query('run_id', text(), 'Only of this run.'),
+        query('resource', text(), 'Only those that ask for this resource, or something above or below it.'),
         ...PAGE,
       ],
       answer: json(
@@ -198,7 +197,7 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
       body: z
         .strictObject({
           toVersion: version('The version to go back to. Required.'),
-          reason: z.string().optional().openapi({ description: 'Why; absent: that it is a rollback, and to what.' }),
+          reason: text().optional().openapi({ description: 'Why; absent: that it is a rollback, and to what.' }),
           onLiveConflict,
         })
         .openapi('RollbackConflictMapRequest', { description: 'Which version to put again.' }),
@@ -211,7 +210,7 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
       comment:
         'The log as it grows, as server-sent events. Each has an Event as `data` and its place, revision and hash, as `id`; it begins at the head, or after the place in `Last-Event-ID` or the revision in `after_revision`. An event `problem` says why the stream ends; open another one, with the last `id`. Roles: auditor, operator, admin.',
       parameters: [NAMESPACE, AFTER, LAST_EVENT_ID],
-      answer: { type: 'text/event-stream', schema: text },
+      answer: { type: 'text/event-stream', schema: z.string() },
     },
     {
       ...plain,
@@ -220,7 +219,7 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
       comment:
         'The log as a file, in the form that `writ audit verify` takes offline: a header with a signed checkpoint, then the events up to it, one a line. A connection that breaks off before its end means half a file. Roles: auditor, admin.',
       parameters: [NAMESPACE, AFTER],
-      answer: { type: 'application/x-ndjson', schema: text },
+      answer: { type: 'application/x-ndjson', schema: z.string() },
     },
     {
       ...plain,
@@ -230,10 +229,10 @@ export function ownRoutes(shapes: Shapes): readonly (ApiRoute & { readonly route
         'Changes of fences, as server-sent events: what WatchFences tells, each a FenceUpdate as `data`. Those up to which all has been told have an `id`, by which `Last-Event-ID` goes on. A `mark` comes every second: everything has been told that the log had at its `databaseTime`. A reader knows by it how old what it was told is, as far as its clock agrees with that of the database; targets that decide by a view use gRPC, whose marks answer pings of their own. Role: target.',
       parameters: [
         NAMESPACE,
-        query('view_kinds_only', z.boolean(), 'Only of kinds that are decided by a view.', 'truth'),
+        query('view_kinds_only', truth(), 'Only of kinds that are decided by a view.', 'truth'),
         LAST_EVENT_ID,
       ],
-      answer: { type: 'text/event-stream', schema: text },
+      answer: { type: 'text/event-stream', schema: z.string() },
     },
   ];
 }

@@ -23,10 +23,12 @@ export function readParameters<P extends Parameter>(
   { parameters, route }: { readonly parameters: readonly P[]; readonly route: string },
 ): ReadonlyMap<P, JsonValue> {
   const violations: Violation[] = [];
-  const query = new URL(c.req.url).searchParams;
+  const { pathname, search, searchParams: query } = new URL(c.req.url);
   const known = new Set(parameters.filter(({ place }) => place === 'query').map(({ name }) => name));
   for (const name of new Set(query.keys()))
     if (!known.has(name)) violations.push({ field: told(name), description: unknownParameter(known, route) });
+  for (const name of illEscaped({ pathname, search, route }))
+    violations.push({ field: told(name), description: ILL_ESCAPED });
   const values = new Map<P, JsonValue>();
   for (const parameter of parameters) {
     const given = givenFor(c, query, parameter);
@@ -38,6 +40,37 @@ export function readParameters<P extends Parameter>(
   }
   refuse(violations);
   return values;
+}
+
+const ILL_ESCAPED = 'is not UTF-8 in percent encoding';
+
+/** What a reader of URLs would repair on its own: half an escape stays as it is, and bytes that are no UTF-8 become U+FFFD. */
+function illEscaped({
+  pathname,
+  search,
+  route,
+}: {
+  readonly pathname: string;
+  readonly search: string;
+  readonly route: string;
+}): string[] {
+  const [, path = ''] = route.split(' ');
+  const segments = pathname.split('/');
+  const inPath = path.split('/').map((name, index) => [name.replace(/[{}]/g, ''), segments[index] ?? ''] as const);
+  const inQuery = search
+    .slice(1)
+    .split('&')
+    .map((pair) => [pair.split('=')[0] ?? '', pair] as const);
+  return [...inPath, ...inQuery].filter(([, text]) => !isWellEscaped(text)).map(([name]) => name);
+}
+
+function isWellEscaped(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 function unknownParameter(known: ReadonlySet<string>, route: string): string {
@@ -72,10 +105,10 @@ export async function readBody(
   limits: { readonly maxBytes: number; readonly bounds: MessageBounds },
 ): Promise<JsonObject> {
   if (route.body === null) return {};
-  const text = await readText(c, limits.maxBytes);
-  if (text === '') return checked(route.body, {}, route);
+  const bytes = await readBytes(c, limits.maxBytes);
+  if (bytes.length === 0) return checked(route.body, {}, route);
   demandType(c, JSON_TYPE);
-  return checked(route.body, readStrictJson(text, limits.bounds), route);
+  return checked(route.body, readStrictJson(textOf(bytes), limits.bounds), route);
 }
 
 function checked(schema: z.ZodType, given: unknown, { parameters, needsVersion, bodyMessage }: ApiRoute): JsonObject {
@@ -100,10 +133,10 @@ function placedIn({ place, name }: Parameter): string {
 }
 
 /** At most so many bytes, also of a body that does not say how many it has. */
-async function readText(c: Context, maxBytes: number): Promise<string> {
+async function readBytes(c: Context, maxBytes: number): Promise<Buffer> {
   if (Number(c.req.header('content-length') ?? 0) > maxBytes) throw new BodyTooLarge(maxBytes);
   const { body } = c.req.raw;
-  if (body === null) return '';
+  if (body === null) return Buffer.alloc(0);
   const parts: Uint8Array[] = [];
   let bytes = 0;
   for await (const part of body) {
@@ -111,8 +144,12 @@ async function readText(c: Context, maxBytes: number): Promise<string> {
     if (bytes > maxBytes) throw new BodyTooLarge(maxBytes);
     parts.push(part);
   }
+  return Buffer.concat(parts);
+}
+
+function textOf(bytes: Buffer): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(Buffer.concat(parts));
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch {
     throw new WrongRequest([{ field: 'body', description: 'is not valid UTF-8' }]);
   }

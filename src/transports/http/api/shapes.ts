@@ -80,7 +80,7 @@ export class Shapes {
       case 'list':
         return z.array(this.#single(field, messageOf), says('must be a list'));
       case 'map':
-        return z.record(z.string(), this.#single(field, messageOf), says('must be an object'));
+        return z.record(text(), this.#single(field, messageOf), says('must be an object'));
       default:
         return this.#single(field, messageOf);
     }
@@ -157,6 +157,22 @@ const MAX_INT32 = 2_147_483_647;
 const UINT64 = says('must be a decimal number in a string, such as "12", of at most 64 bits');
 const INT64 = says('must be a decimal number in a string, such as "-12", of at most 64 bits');
 
+/** JSON can spell half of a surrogate pair, which no message of the contract can carry. */
+export function text(): z.ZodString {
+  return z.string(says('must be a string')).refine((value) => value.isWellFormed(), HALF_A_PAIR);
+}
+
+const HALF_A_PAIR = 'must not contain half of a surrogate pair';
+
+export function truth(): z.ZodBoolean {
+  return z.boolean(says('must be true or false'));
+}
+
+export function uint32(): z.ZodType {
+  const error = says(`must be a whole number from 0 to ${MAX_UINT32}`);
+  return z.int(error).min(0, error).max(MAX_UINT32, error);
+}
+
 /** A number of 64 bits. */
 export function uint64(): z.ZodType {
   return written(/^\d{1,20}$/, UINT64, (text) => BigInt.asUintN(64, BigInt(text)) === BigInt(text));
@@ -182,26 +198,27 @@ function decodes(type: DescMessage): (text: string) => boolean {
   };
 }
 
-/** The codec takes the 30th of February for the 2nd of March. */
+/** The codec takes the 30th of February for the 2nd of March, and 24:00 for midnight, which RFC 3339 has not. */
 function isOnTheCalendar(text: string): boolean {
   const [year = 0, month = 0, day = 0] = text.slice(0, 10).split('-').map(Number);
   const leap = (year % 4 === 0 && year % 100 !== 0) || year % 400 === 0;
-  return day <= ([31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0);
+  return (
+    Number(text.slice(11, 13)) < 24 &&
+    day <= ([31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31][month - 1] ?? 0)
+  );
 }
 
 function scalar(type: ScalarType | undefined): z.ZodType {
   switch (type) {
     case ScalarType.STRING:
-      return z.string(says('must be a string'));
+      return text();
     case ScalarType.BOOL:
-      return z.boolean(says('must be true or false'));
+      return truth();
     case ScalarType.BYTES:
       return z.base64(says('must be base64 in a string')).openapi({ contentEncoding: 'base64' } as object);
     case ScalarType.UINT32:
-    case ScalarType.FIXED32: {
-      const error = says(`must be a whole number from 0 to ${MAX_UINT32}`);
-      return z.int(error).min(0, error).max(MAX_UINT32, error);
-    }
+    case ScalarType.FIXED32:
+      return uint32();
     case ScalarType.INT32:
     case ScalarType.SINT32:
     case ScalarType.SFIXED32: {

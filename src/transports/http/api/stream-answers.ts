@@ -106,7 +106,7 @@ function idOf(update: Update): string {
 
 function positionIn(lastId: string): WatchFencesInput['from'] {
   if (lastId === '') return null;
-  const [, revision, hash] = /^(\d{1,16}):([0-9a-f]{64})$/.exec(lastId) ?? [];
+  const [, revision, hash] = /^([1-9]\d{0,15}):([0-9a-f]{64})$/.exec(lastId) ?? [];
   if (revision === undefined || hash === undefined) throw badLastId('the `id` of an update, a log revision and a hash');
   return { revision: countOf(revision, 'Last-Event-ID'), hash };
 }
