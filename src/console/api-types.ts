@@ -1311,8 +1311,8 @@ export interface components {
             presenterRunId?: string;
             /** @description Correlates this check with the target's own log, and finds it by `writ why`; at most 128 printable ASCII characters. Required for tracked actions, unique for each attempt. Empty: none. */
             requestId?: string;
-            /** @description All writes of one request, 1 to 256. */
-            writes?: components["schemas"]["ProtectedWrite"][];
+            /** @description All writes of one request, 1 to 256. Required. */
+            writes: components["schemas"]["ProtectedWrite"][];
         };
         /** @description The verdict. */
         CheckFenceResponse: {
@@ -2213,8 +2213,8 @@ export interface components {
             usedAt: string;
             /** @description Names this use among those of the override, made up by the target for each request that it lets in; 1 to 128 printable ASCII characters. Reported again with the same id it is the same use. Empty: `requestId` names it, and further requests with that are refused as a reuse, or taken for it. */
             useId?: string;
-            /** @description What it was let to write, 1 to 256. */
-            writes?: components["schemas"]["OverriddenWrite"][];
+            /** @description What it was let to write, 1 to 256. Required. */
+            writes: components["schemas"]["OverriddenWrite"][];
         };
         /** @description Asks what a document would do. */
         PreviewConflictMapRequest: {
@@ -2238,8 +2238,8 @@ export interface components {
         PreviewWriteSetRequest: {
             /** @description With `takeOver` only: as there. */
             acceptOverlap?: boolean;
-            /** @description The request; its idempotency key is not looked at and may be empty. */
-            request?: components["schemas"]["AcquireWriteSetRequest"];
+            /** @description The request; its idempotency key is not looked at and may be empty. Required. */
+            request: components["schemas"]["AcquireWriteSetRequest"];
             /** @description Says what TakeOver would answer instead, and whom it would end. Operators only. */
             takeOver?: boolean;
         };
@@ -2528,8 +2528,8 @@ export interface components {
         };
         /** @description Extends leases. */
         RenewLeasesRequest: {
-            /** @description 1 to 1,000. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE, and none is renewed. */
-            renewals?: components["schemas"]["Renewal"][];
+            /** @description 1 to 1,000. Required. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE, and none is renewed. */
+            renewals: components["schemas"]["Renewal"][];
             /** @description The run that holds them. Required. */
             runId: string;
         };
@@ -2555,8 +2555,8 @@ export interface components {
         ReportOverrideRequest: {
             /** @description The target's own name of the override; 1 to 128 printable ASCII characters. Required. */
             overrideId: string;
-            /** @description Which resources it lets write, as patterns; 1 to 32. */
-            patterns?: string[];
+            /** @description Which resources it lets write, as patterns; 1 to 32. Required. */
+            patterns: string[];
             /**
              * Format: date-time
              * @description When it ends, on the target's clock. Required.
@@ -2587,8 +2587,8 @@ export interface components {
             leaseId?: string;
             /** @description The request id of the check; at most 128 printable ASCII characters. */
             requestId?: string;
-            /** @description 1 to 256. */
-            writes?: components["schemas"]["WriteReport"][];
+            /** @description 1 to 256. Required. */
+            writes: components["schemas"]["WriteReport"][];
         };
         /** @description The answer to ReportWrite. */
         ReportWriteResponse: {
@@ -2966,8 +2966,8 @@ export interface components {
         };
         /** @description A task of the conflict map, asked for instead of entries. */
         TaskCall: {
-            /** @description Name of the task. */
-            name?: string;
+            /** @description Name of the task. Required. */
+            name: string;
             /** @description A value for each parameter of the task; each must be one path segment. */
             parameters?: {
                 [key: string]: string;
@@ -3200,7 +3200,7 @@ export interface components {
             actions: string[];
             /** @description The version of the resource the run has read, as the target names it; at most 256 bytes. Recorded for the audit trail. Absent: the run has not read it. */
             observedVersion?: string;
-            /** @description Path of 1 to 32 segments joined by "/", at most 1,024 bytes, UTF-8 in NFC, compared byte for byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path. */
+            /** @description Path of 1 to 32 segments joined by "/", at most 1,024 bytes, UTF-8 in NFC, compared byte for byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path. Required. */
             resource: string;
             /** @description Unset means SCOPE_EXACT. */
             scope: components["schemas"]["Scope"];
@@ -3213,8 +3213,8 @@ export interface components {
             actions?: string[];
             /** @description The version of the resource the run has read, as the target names it; at most 256 bytes. Recorded for the audit trail. Absent: the run has not read it. */
             observedVersion?: string;
-            /** @description Path of 1 to 32 segments joined by "/", at most 1,024 bytes, UTF-8 in NFC, compared byte for byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path. */
-            resource?: string;
+            /** @description Path of 1 to 32 segments joined by "/", at most 1,024 bytes, UTF-8 in NFC, compared byte for byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path. Required. */
+            resource: string;
             /** @description Unset means SCOPE_EXACT. */
             scope?: components["schemas"]["Scope"];
         };

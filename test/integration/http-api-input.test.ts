@@ -102,6 +102,25 @@ describe('every route', () => {
   });
 });
 
+describe('what is always needed', () => {
+  it.each([
+    ['POST /leases/preview', {}, 'request'],
+    ['POST /leases/renew', {}, 'renewals'],
+    ['POST /fence/checks', {}, 'writes'],
+    ['POST /fence/reports', {}, 'writes'],
+    ['POST /fence/overrides', {}, 'patterns'],
+    ['POST /fence/overrides', { use: {} }, 'use.writes'],
+    ['POST /leases', { entries: [{}] }, 'entries[0].resource'],
+    ['POST /leases', { task: {} }, 'task.name'],
+  ])('of %s with %j is %s, and the document says so', async (request, body, field) => {
+    const [method = '', path = ''] = request.split(' ');
+    const [role = 'admin'] = rolesForRoute(`${method} /v1${path}` as (typeof ROUTES)[number]['route']) ?? [];
+    const { json } = await api.ask(role, request, { body, headers: { 'idempotency-key': 'k' } });
+    // By the schema that the document is made of: those who generate their requests from it know beforehand.
+    expect(json.violations).toContainEqual({ field, description: 'is required' });
+  });
+});
+
 describe('a body', () => {
   const post = (body: unknown, headers: Record<string, string> = {}) =>
     api.ask('runner', 'POST /leases', { body, headers: { 'idempotency-key': 'a-key', ...headers } });

@@ -474,7 +474,7 @@ export interface CheckFenceRequest {
    * header. Empty: the target did not authenticate the run and relies on the lease id alone.
    */
   presenterRunId: string;
-  /** All writes of one request, 1 to 256. */
+  /** All writes of one request, 1 to 256. Required. */
   writes: ProtectedWrite[];
   /**
    * Correlates this check with the target's own log, and finds it by `writ why`; at most 128
@@ -806,7 +806,7 @@ export interface ReportOverrideRequest {
   until?:
     | Timestamp
     | undefined;
-  /** Which resources it lets write, as patterns; 1 to 32. */
+  /** Which resources it lets write, as patterns; 1 to 32. Required. */
   patterns: string[];
   /** One request that was let in by it. Absent: the override itself is reported. */
   use?: OverrideUse | undefined;
@@ -823,7 +823,7 @@ export interface OverrideUse {
   usedAt?:
     | Timestamp
     | undefined;
-  /** What it was let to write, 1 to 256. */
+  /** What it was let to write, 1 to 256. Required. */
   writes: OverriddenWrite[];
   /**
    * Names this use among those of the override, made up by the target for each request that it lets in; 1 to 128
@@ -883,7 +883,7 @@ export interface ReportWriteRequest {
   requestId: string;
   /** The credential of the check, in place of `lease_id`; it may have expired since. Empty: none. */
   credential: string;
-  /** 1 to 256. */
+  /** 1 to 256. Required. */
   writes: WriteReport[];
   /**
    * Why they failed, or are not known; at most 1,024 bytes. Facts only, no secrets. Stands beside the log, where it can be

@@ -256,7 +256,7 @@ export function thawOutcomeToJSON(object: ThawOutcome): string {
 
 /** A task of the conflict map, asked for instead of entries. */
 export interface TaskCall {
-  /** Name of the task. */
+  /** Name of the task. Required. */
   name: string;
   /** A value for each parameter of the task; each must be one path segment. */
   parameters: { [key: string]: string };
@@ -448,8 +448,8 @@ export interface RenewLeasesRequest {
   /** The run that holds them. Required. */
   runId: string;
   /**
-   * 1 to 1,000. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE, and none is
-   * renewed.
+   * 1 to 1,000. Required. Large leases only as many as the answer has room for, about 3 MiB of them: else ANSWER_TOO_LARGE,
+   * and none is renewed.
    */
   renewals: Renewal[];
 }
@@ -722,7 +722,7 @@ export interface ListLeasesResponse {
 
 /** Asks what AcquireWriteSet would answer. */
 export interface PreviewWriteSetRequest {
-  /** The request; its idempotency key is not looked at and may be empty. */
+  /** The request; its idempotency key is not looked at and may be empty. Required. */
   request?:
     | AcquireWriteSetRequest
     | undefined;

@@ -513,7 +513,7 @@ export function refusalKindToJSON(object: RefusalKind): string {
 export interface WriteSetEntry {
   /**
    * Path of 1 to 32 segments joined by "/", at most 1,024 bytes, UTF-8 in NFC, compared byte for
-   * byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path.
+   * byte. An alias of the conflict map (an ARN, a URL) is accepted and turned into its path. Required.
    */
   resource: string;
   /** What the run does to the resource. Required. */
