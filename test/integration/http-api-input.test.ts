@@ -330,6 +330,41 @@ function repeating(path: string, name: string, values: readonly string[]): Promi
   });
 }
 
+/** With the path as it is; fetch would repair it. */
+function asSent(path: string): Promise<{ status: number; json: ApiAnswer['json'] }> {
+  const { hostname, port } = new URL(api.url);
+  return new Promise((resolve, reject) => {
+    const sent = request({ hostname, port, path, headers: { authorization: 'Bearer token-admin' } });
+    sent.on('response', async (answer) =>
+      resolve({ status: answer.statusCode ?? 0, json: JSON.parse((await answer.toArray()).join('')) }),
+    );
+    sent.on('error', reject);
+    sent.end();
+  });
+}
+
+describe('a path', () => {
+  it.each([
+    '/v1/fence/../keys',
+    '/v1/./keys',
+    '/v1/runs/%2e%2E/keys',
+    '/v1/leases/.%2e/keys',
+    '/v1/keys/.',
+    '/.well-known/../v1/keys',
+  ])('with a dot segment is of no route: %s', async (path) => {
+    expect(await asSent(path)).toMatchObject({
+      status: 400,
+      json: { reason: 'INVALID_ARGUMENT', violations: [{ field: 'path' }] },
+    });
+  });
+
+  it('may have dots elsewhere', async () => {
+    expect((await asSent('/v1/keys?x=/../')).json.violations).toMatchObject([{ field: 'x' }]);
+    expect((await asSent('/v1/leases/...')).json.reason).toBe('LEASE_NOT_FOUND');
+    expect((await asSent('/.well-known/jwks.json')).status).toBe(200);
+  });
+});
+
 /** Sends a body without a length; resolves with the status. */
 function chunked(role: string, path: string, bytes: number): Promise<number> {
   const { hostname, port } = new URL(api.url);

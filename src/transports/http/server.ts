@@ -8,7 +8,7 @@ import { compress } from 'hono/compress';
 import type { Authenticator } from '../../auth/authenticator.js';
 import type { Principal } from '../../auth/principal.js';
 import { authorizeRoute, ROUTES, rolesForRoute } from '../../auth/roles.js';
-import { Fault } from '../../domain/fault.js';
+import { Fault, invalidArgument } from '../../domain/fault.js';
 import type { Limits } from '../../platform/config.js';
 import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
@@ -181,6 +181,10 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
     maxSize: MAX_BODY_BYTES,
     onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
   });
+  app.use((c, next) => {
+    demandPlainPath(c.env.incoming.url ?? '');
+    return next();
+  });
   // The API reads its bodies itself, each to its own limit, once it knows who sends them.
   app.use((c, next) => (c.req.path.startsWith('/v1/') ? next() : small(c, next)));
   on('GET /healthz', (c) => c.json({ alive: true }, 200, NO_STORE));
@@ -236,6 +240,12 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
     return internal(c, '');
   });
   return app;
+}
+
+/** What reads URLs here would take `/v1/fence/../keys` for `/v1/keys`: a proxy that let it through has judged another path. */
+function demandPlainPath(target: string): void {
+  if (/^[^?#]*\/(?:\.|%2e){1,2}(?:[/?#]|$)/i.test(target))
+    throw invalidArgument([{ field: 'path', description: 'has a segment that is "." or ".."' }]);
 }
 
 function internal(c: Context, requestId: string): Response {
