@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { access, constants, mkdir } from 'node:fs/promises';
 import { setTimeout as pause } from 'node:timers/promises';
 import { readKeyEncryptionKey } from './auth/key-encryption-key.js';
 import type { PrincipalEntry } from './auth/principal-entry.js';
@@ -188,7 +188,7 @@ class ComposedCoordinator implements Coordinator {
   async #loadTokens(): Promise<void> {
     const { databaseUrl, dataDir } = this.#config;
     // The embedded database makes it with what it needs; with another one it is for the witness and keys.
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    await makeDataDirectory(dataDir);
     const madeIn = databaseUrl === null ? dataDir : null;
     this.#keyEncryptionKey = await readKeyEncryptionKey({ ...this.#config, madeIn });
     let token: string | null = null;
@@ -340,6 +340,17 @@ class ComposedCoordinator implements Coordinator {
 function settled<T>(result: PromiseSettledResult<T>): T {
   if (result.status === 'rejected') throw result.reason;
   return result.value;
+}
+
+/** Without it the witness could not be kept, and lost history might not be noticed after a restart. */
+async function makeDataDirectory(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+    await access(path, constants.W_OK | constants.X_OK);
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new StartError(EXIT.configuration, `WRIT_DATA_DIR: ${path} cannot be made or written: ${why}`, error);
+  }
 }
 
 function bothOf(one: unknown, other: unknown): unknown {

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import { monotonicMicros } from './platform/clock.js';
 import type { Config } from './platform/config.js';
 import { type Component, EXIT, endsWithin, StartError } from './platform/lifecycle.js';
 import { hideUrlPasswords, type Logger } from './platform/log.js';
@@ -44,13 +45,19 @@ class ExternalDatabase implements Database {
 
   /** Patient for a while, as database and coordinator are often started together. */
   async start(): Promise<void> {
-    for (let waited = 0; ; waited += RETRY_MS) {
+    const begun = monotonicMicros();
+    for (let toldAt = -UNREACHABLE_LOG_MS; ; ) {
       try {
         return await this.#check();
       } catch (error) {
-        const patient = isNotThereYet(error) && waited < START_PATIENCE_MS && !this.#isStopping();
+        if (this.#isStopping()) throw new StartError(EXIT.stopped, 'asked to stop while starting', error);
+        const waited = (monotonicMicros() - begun) / 1000;
+        const patient = isNotThereYet(error) && waited < START_PATIENCE_MS;
         if (!patient) throw databaseError('the database', error);
-        if (waited % UNREACHABLE_LOG_MS === 0) this.#log.warn({ err: error }, 'the database cannot be reached yet');
+        if (waited - toldAt >= UNREACHABLE_LOG_MS) {
+          toldAt = waited;
+          this.#log.warn({ err: error }, 'the database cannot be reached yet');
+        }
       }
       await pause(RETRY_MS);
     }

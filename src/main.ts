@@ -2,7 +2,7 @@ import { realpathSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { PrincipalsFileError } from './auth/principal-entry.js';
 import { type Coordinator, createCoordinator } from './coordinator.js';
-import { type Config, ConfigError, type Environment, readConfig } from './platform/config.js';
+import { type Config, ConfigError, type Environment, readConfig, unreadVariables } from './platform/config.js';
 import { DatabasesFileError } from './platform/databases-file.js';
 import { tuneHeap } from './platform/heap.js';
 import { EXIT, onStopSignal, StartError } from './platform/lifecycle.js';
@@ -19,6 +19,8 @@ export async function serve(env?: Environment): Promise<number> {
   try {
     const config = readConfig(env);
     log = createLogger(config.logLevel);
+    const unread = unreadVariables(env);
+    if (unread.length > 0) log.warn({ variables: unread }, 'nothing reads these variables: are they misspelt?');
     const coordinator = createCoordinator(config, log);
     const stopped = stopOnSignal(coordinator, log);
     await coordinator.start();

@@ -233,7 +233,7 @@ function describe(error: unknown, endpoint: string): Report {
     code,
     reason,
     message,
-    hint: HINTS_BY_REASON[reason] ?? HINTS[code] ?? '',
+    hint: HINTS_BY_REASON[reason] ?? (code === 'UNAVAILABLE' ? hintOnTls(message) : undefined) ?? HINTS[code] ?? '',
     violations,
     metadata,
     requestId,
@@ -256,7 +256,16 @@ const EXIT_OF: Partial<Record<WritError['code'], number>> = {
 };
 
 const NOBODY_THERE =
-  'Does a coordinator run there? `writ doctor` looks, `writ serve` (or `npm start`) starts one; --endpoint or WRIT_ENDPOINT says where it is.';
+  'Does a coordinator run there? `writ doctor` looks, `writ serve` (or `npm start`) starts one; --endpoint or WRIT_ENDPOINT says where it is, with https:// where it speaks TLS.';
+const NOT_TRUSTED =
+  'Is it the right coordinator? --ca-file or WRIT_CA_FILE names the authority that vouches for its certificate.';
+const NO_TLS = 'Something else than gRPC over TLS listens there: is it the HTTP port, or a coordinator without TLS?';
+
+/** Somebody is there, and TLS did not come about. */
+function hintOnTls(message: string): string | undefined {
+  if (/SSL routines|SSL alert|wrong version number/.test(message)) return NO_TLS;
+  return /certificate|Hostname\/IP/.test(message) ? NOT_TRUSTED : undefined;
+}
 
 const HINTS: Partial<Record<WritError['code'], string>> = {
   UNAVAILABLE: NOBODY_THERE,
@@ -268,6 +277,7 @@ const HINTS: Partial<Record<WritError['code'], string>> = {
 const HINTS_BY_REASON: Readonly<Record<string, string>> = {
   IDEMPOTENCY_KEY_REUSED:
     'All of a request counts. A run is created again by the same --until, since --for, and the end that is taken without either, count from now.',
+  LOG_TOO_YOUNG: '--even-young insists.',
   LIVE_CONFLICT:
     '`writ map preview FILE` says all that the map would hit; --on-live-conflict refuse|revoke_newer|keep_until_end says what to do with such pairs.',
 };

@@ -23,6 +23,7 @@ const OTHERWISE: Readonly<Record<string, readonly string[]>> = {
   parent_run_id: ['parent'],
   presenter_run_id: ['run'],
   progress_marker: ['progress'],
+  revision: ['upto'],
 };
 
 /** People look for `--new-version`, and not for `new_version`. */

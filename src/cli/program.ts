@@ -109,6 +109,20 @@ export interface Surroundings {
   readonly version?: string;
 }
 
+/** Says that what a command had to say could not be written, and returns the exit code. */
+export function reportUnwritten(
+  error: Error,
+  args: readonly string[],
+  streams: Pick<Surroundings, 'stdout' | 'stderr'>,
+): number {
+  const out = new Output(streams.stdout, streams.stderr, true);
+  out.json = asksForJson(args);
+  return reportError(
+    new CliError(EXIT.failure, `Standard output cannot be written: ${error.message}. What was to be done may be done.`),
+    out,
+  );
+}
+
 /** Known before the command line is read, as it may be wrong; what comes after `--` is the command that `exec` runs. */
 function asksForJson(args: readonly string[]): boolean {
   const end = args.indexOf('--');

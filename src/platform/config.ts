@@ -216,6 +216,37 @@ export function readConfig(env: Environment = process.env): Config {
   return toConfig(parsed.data);
 }
 
+/** What the command line, and the commands that it runs, read or are given. */
+const OF_THE_COMMAND_LINE = [
+  'ENDPOINT',
+  'TOKEN',
+  'TOKEN_FILE',
+  'NAMESPACE',
+  'CA_FILE',
+  'CLIENT_CERT_FILE',
+  'CLIENT_KEY_FILE',
+  'RUN_ID',
+  'LEASE_ID',
+  'FENCING_TOKEN',
+  'ENTRIES_FILE',
+  'CREDENTIAL_FILE',
+  'CREDENTIAL_FILES',
+];
+
+/** What Kubernetes gives every pod beside a service that is called `writ` or `writ-…`; and what the tests are told by. */
+const NOT_MEANT_FOR_US = /^WRIT_(SERVICE|PORT|TEST)(_|$)|_SERVICE_(HOST|PORT)|_PORT_\d/;
+
+/**
+ * Variables called as ours are that nothing reads. Misspelt ones, most likely: what was meant has its default then, and
+ * without WRIT_DATABASE_URL that is another database.
+ */
+export function unreadVariables(env: Environment = process.env): string[] {
+  const read = new Set([...Object.keys(schema.shape), ...OF_THE_COMMAND_LINE.map((name) => `WRIT_${name}`)]);
+  return Object.keys(env)
+    .filter((name) => name.startsWith('WRIT_') && !read.has(name) && !NOT_MEANT_FOR_US.test(name))
+    .sort();
+}
+
 /** What is wrong with settings that are each right. */
 function contradictions(v: Variables): string[] {
   const problems: string[] = [];

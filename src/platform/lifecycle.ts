@@ -32,6 +32,22 @@ export class StartError extends Error {
   }
 }
 
+/** Why a port cannot be listened on: it is taken or may not be used, or this machine has no such address. */
+export function cannotListen(host: string, port: number, what: 'gRPC' | 'HTTP', error: Error): StartError {
+  const nowhere = /EADDRNOTAVAIL|ENOTFOUND|EAI_AGAIN/.exec(error.message)?.[0];
+  if (nowhere !== undefined) {
+    const why = `this machine has no such address (${nowhere}). WRIT_HOST says where both ports listen.`;
+    return new StartError(EXIT.configuration, `cannot listen on ${host}:${port} for ${what}: ${why}`, error);
+  }
+  const why = /EADDRINUSE/.test(error.message) ? 'the port is taken' : error.message;
+  const variable = `WRIT_${what.toUpperCase()}_PORT`;
+  return new StartError(
+    EXIT.port,
+    `cannot listen on ${host}:${port} for ${what}: ${why}. ${variable} chooses the port; 0 picks a free one.`,
+    error,
+  );
+}
+
 /** Something that runs between start and stop. Both are called at most once, in that order. */
 export interface Component {
   readonly name: string;

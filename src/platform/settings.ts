@@ -37,16 +37,15 @@ export function oneOf<const T extends string>(fallback: T, choices: readonly T[]
   return setting<T>(fallback, `one of ${choices.join(', ')}`, (text) => (isChoice(text) ? text : undefined));
 }
 
+export const DATABASE_URL_FORM = 'must begin with postgres:// or postgresql:// and contain no spaces';
+
 /** Whether it looks like the URL of a Postgres. */
 export function isDatabaseUrl(text: string): boolean {
   return /^postgres(ql)?:\/\/\S+$/.test(text);
 }
 
 /** Never repeats the value: it carries a password. */
-export const databaseUrl = z
-  .string()
-  .refine(isDatabaseUrl, 'must begin with postgres:// or postgresql:// and contain no spaces')
-  .optional();
+export const databaseUrl = z.string().refine(isDatabaseUrl, DATABASE_URL_FORM).optional();
 
 /** Never repeats the value: it may carry a password. */
 export const redisUrl = z

@@ -2,6 +2,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Micros } from '../domain/time.js';
+import { EXIT, StartError } from '../platform/lifecycle.js';
 import type { Checkpoint } from './api.js';
 import { checkpointStatement, keyFingerprint, keyIdOf } from './checkpoint-signature.js';
 
@@ -13,7 +14,7 @@ export interface CheckpointSigner {
 
 /** Uses the private key in the file (PKCS #8, PEM), and makes one, readable by its owner only, when there is none. */
 export function fileCheckpointSigner(path: string): CheckpointSigner {
-  const privateKey = readKey(path) ?? makeKey(path);
+  const privateKey = readOrMakeKey(path);
   const publicKey = createPublicKey(privateKey);
   const publicKeyPem = publicKey.export({ type: 'spki', format: 'pem' }) as string;
   const keyId = keyIdOf(keyFingerprint(publicKeyPem));
@@ -26,6 +27,15 @@ export function fileCheckpointSigner(path: string): CheckpointSigner {
   };
 }
 
+function readOrMakeKey(path: string): KeyObject {
+  try {
+    return readKey(path) ?? makeKey(path);
+  } catch (error) {
+    const why = (error as Error).message;
+    throw new StartError(EXIT.configuration, `the checkpoint key (WRIT_CHECKPOINT_KEY_FILE): ${why}`, error);
+  }
+}
+
 function readKey(path: string): KeyObject | null {
   let pem: string;
   try {
@@ -34,9 +44,18 @@ function readKey(path: string): KeyObject | null {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
     throw error;
   }
-  const key = createPrivateKey(pem);
-  if (key.asymmetricKeyType !== 'ed25519') throw new Error(`${path} must hold an Ed25519 private key (PKCS #8, PEM)`);
+  const key = parseKey(pem);
+  if (key?.asymmetricKeyType !== 'ed25519') throw new Error(`${path} must hold an Ed25519 private key (PKCS #8, PEM)`);
   return key;
+}
+
+/** Null: it is none; what the library says of it names no file. */
+function parseKey(pem: string): KeyObject | null {
+  try {
+    return createPrivateKey(pem);
+  } catch {
+    return null;
+  }
 }
 
 function makeKey(path: string): KeyObject {

@@ -1,9 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type CliEnded, type CliProcess, startCli } from '../support/cli-process.js';
+import { CLI, type CliEnded, type CliProcess, startCli } from '../support/cli-process.js';
 import { type CoordinatorProcess, startCoordinatorProcess } from '../support/coordinator-process.js';
 
 // The CLI as users run it, against a coordinator as they run it.
@@ -176,6 +177,21 @@ describe('by hand', () => {
     expect((await writ('status')).stdout).toContain('up');
     const doctor = await writ('doctor');
     expect([doctor.code, doctor.stdout.includes('migrations')]).toEqual([0, true]);
+  });
+
+  it.runIf(existsSync('/dev/full')).each([[''], ['--json']])(
+    'a result %s that could not be written is no success',
+    (json) => {
+      const script = `"$0" "$1" guard sql ${json} > /dev/full`;
+      const { status, stderr } = spawnSync('sh', ['-c', script, process.execPath, CLI], { encoding: 'utf8' });
+      expect([status, stderr]).toEqual([1, expect.stringContaining('Standard output cannot be written: ENOSPC')]);
+      if (json !== '') expect(JSON.parse(stderr)).toMatchObject({ exitCode: 1 });
+    },
+  );
+
+  it('a file that cannot be made is a wrong argument', async () => {
+    const { code, stderr } = await writ('audit', 'export', '--output', join(directory, 'map.yaml', 'x'));
+    expect([code, stderr]).toEqual([2, expect.stringContaining('map.yaml/x cannot be written')]);
   });
 
   it('does not let a role do what it may not (77)', async () => {

@@ -96,6 +96,28 @@ describe('the coordinator', () => {
     for (const other of others) other.close();
   });
 
+  it('an address that this machine does not have is a wrong setting', async () => {
+    const starting = startCoordinator(
+      config({ WRIT_HOST: '192.0.2.1', WRIT_ALLOW_INSECURE: 'beyond-loopback' }),
+      createLogger('silent'),
+    );
+    await expect(starting).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('WRIT_HOST') });
+  });
+
+  it('a data directory that cannot be made is a wrong setting', async () => {
+    const database = await createTestDatabase();
+    try {
+      await migrate(database.url, { log: () => undefined });
+      const file = join(dataDir, 'file');
+      await writeFile(file, '{"principals":[]}');
+      const env = { WRIT_DATABASE_URL: database.url, WRIT_TOKENS_FILE: file, WRIT_DATA_DIR: file };
+      const starting = startCoordinator(config(env), createLogger('silent'));
+      await expect(starting).rejects.toMatchObject({ exitCode: 2, message: expect.stringContaining('WRIT_DATA_DIR') });
+    } finally {
+      await database.drop();
+    }
+  });
+
   it('can be stopped at any moment of its start', async () => {
     for (const delay of [0, 30, 200]) {
       const coordinator = createCoordinator(config(), createLogger('silent'));

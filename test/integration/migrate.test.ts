@@ -1,4 +1,6 @@
 import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { checkSchema, checkSchemaAt, migrate } from '../../src/storage/postgres/migrate.js';
@@ -16,6 +18,8 @@ describe('migrate', () => {
   beforeEach(async () => {
     database = await createTestDatabase();
     pool = new pg.Pool({ connectionString: database.url, max: 2 });
+    // The database may be dropped before its server has seen that a connection is closed.
+    pool.on('connect', (client) => client.on('error', () => undefined));
   });
   afterEach(async () => {
     await pool.end();
@@ -69,6 +73,15 @@ describe('migrate', () => {
       holder.release();
     }
     await checkSchema(pool);
+  });
+
+  it('does not wait for ever for a server that says nothing', async () => {
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as AddressInfo;
+    const url = `postgres://u:p@127.0.0.1:${port}/writ`;
+    await expect(migrate(url, { log, connectTimeoutMs: 100 })).rejects.toThrow(/timeout/);
+    silent.close();
   });
 
   it('applies all or nothing', async () => {

@@ -218,6 +218,36 @@ describe('what went wrong', () => {
     },
   );
 
+  it.each([
+    ['self-signed certificate in certificate chain', 'WRIT_CA_FILE'],
+    ['0A8C:error:0A000460:SSL routines:ssl3_read_bytes:tlsv1 alert no application protocol', 'HTTP port'],
+  ])('%s is no coordinator that is missing', async (why, hint) => {
+    const client = failing(new WritError('UNAVAILABLE', `the coordinator at x cannot be reached: ${why}`));
+    const { stderr } = await cli(['namespace', 'list'], { client });
+    expect(stderr).toContain(hint);
+    expect(stderr).not.toContain('writ serve');
+  });
+
+  it('a database URL of another form is a wrong setting, and told without its password', async () => {
+    const env = { WRIT_DATABASE_URL: 'mysql://writ:s3cret@127.0.0.1:1/writ' };
+    const { code, stderr } = await cli(['migrate'], { env });
+    expect([code, stderr.includes('WRIT_DATABASE_URL'), stderr.includes('s3cret')]).toEqual([2, true, false]);
+  });
+
+  it('a migration that fails says where and as whom, without the password', async () => {
+    const env = { WRIT_DATABASE_URL: 'postgres://writ_owner:s3cret@127.0.0.1:1/writ' };
+    const { code, stderr } = await cli(['migrate'], { env });
+    expect(code).toBe(5);
+    expect(stderr).toContain('127.0.0.1:1/writ (as writ_owner)');
+    expect(stderr).not.toContain('s3cret');
+  });
+
+  it('a variable that nothing reads is told by doctor', async () => {
+    const env = { WRIT_DATABSE_URL: 'x', WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0', WRIT_DATA_DIR: directory };
+    const { stdout } = await cli(['doctor'], { env });
+    expect(stdout).toMatch(/^settings +warning +nothing reads WRIT_DATABSE_URL/m);
+  });
+
   it('does not hide a bug', async () => {
     const { code, stderr } = await cli(['namespace', 'list'], { client: failing(new TypeError('oops')) });
     expect(code).toBe(1);

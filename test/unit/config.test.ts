@@ -1,6 +1,6 @@
 import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError, type Environment, readConfig } from '../../src/platform/config.js';
+import { ConfigError, type Environment, readConfig, unreadVariables } from '../../src/platform/config.js';
 import { parseDuration } from '../../src/platform/durations.js';
 import { isLoopback } from '../../src/platform/settings.js';
 
@@ -189,6 +189,17 @@ describe('readConfig', () => {
     ]);
     expect(problemsOf({ WRIT_GRPC_PORT: '8000', WRIT_HTTP_PORT: '8000' })).toEqual([
       expect.stringMatching(/^WRIT_HTTP_PORT: /),
+    ]);
+  });
+});
+
+describe('unreadVariables', () => {
+  it('finds the misspelt, and leaves alone what others are told by', () => {
+    const others = { WRIT_TOKEN: 'x', WRIT_LEASE_ID: 'x', WRIT_SERVICE_HOST: 'x', WRIT_PORT_7410_TCP: 'x', PATH: 'x' };
+    expect(unreadVariables({ WRIT_DATABASE_URL: 'x', ...others })).toEqual([]);
+    expect(unreadVariables({ WRIT_DATABSE_URL: 'x', WRIT_FAILOVR: 'x', ...others })).toEqual([
+      'WRIT_DATABSE_URL',
+      'WRIT_FAILOVR',
     ]);
   });
 });

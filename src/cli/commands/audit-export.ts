@@ -66,7 +66,8 @@ export async function exportToFile(writ: WritClient, part: ExportedPart, path: s
     return summary;
   } catch (error) {
     file.destroy();
-    await rm(draft, { force: true });
+    // Where it could not even be made, removing it fails the same way, and the first error tells more.
+    await rm(draft, { force: true }).catch(() => undefined);
     throw cannotWrite(path, error);
   }
 }

@@ -15,7 +15,7 @@ import pg from 'pg';
 import { readPrincipalsFile } from '../../auth/principals-file.js';
 import { parseEndpoint } from '../../clients/common/channel.js';
 import { wallClockMicros } from '../../platform/clock.js';
-import { type Config, ConfigError, readConfig } from '../../platform/config.js';
+import { type Config, ConfigError, readConfig, unreadVariables } from '../../platform/config.js';
 import { expiryWarning, loadTls } from '../../platform/server-tls.js';
 import { isLoopback } from '../../platform/settings.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
@@ -70,7 +70,7 @@ async function examine(cli: Cli): Promise<Finding[]> {
   let config: Config;
   try {
     config = readConfig(cli.env);
-    findings.push(ok('settings', 'every WRIT_* variable can be read'));
+    findings.push(settings(unreadVariables(cli.env)));
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     return [...findings, ...error.problems.map((problem) => wrong('settings', problem))];
@@ -84,6 +84,12 @@ async function examine(cli: Cli): Promise<Finding[]> {
   if (url === null) findings.push(skipped('database', 'the embedded Postgres does not run; `writ serve` starts it'));
   else findings.push(...(await database(url, config.databaseUrl === null)));
   return findings;
+}
+
+function settings(unread: readonly string[]): Finding {
+  return unread.length === 0
+    ? ok('settings', 'every WRIT_* variable can be read')
+    : warning('settings', `nothing reads ${unread.join(', ')}: misspelt? The other WRIT_* variables can be read`);
 }
 
 export function nodeVersion(version: string): Finding {

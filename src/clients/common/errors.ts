@@ -124,9 +124,14 @@ function inWords(code: WritCode, details: string, endpoint: string): string {
   const [, why] =
     /^No connection established\. Last error: (?:Error: )?(.*?)\.? *Resolution note: *$/s.exec(details) ?? [];
   if (why !== undefined)
-    return `the coordinator at ${endpoint} cannot be reached: ${why === '' ? 'no connection' : why}`;
+    return `the coordinator at ${endpoint} cannot be reached: ${why === '' ? 'no connection' : onOneLine(why)}`;
   if (code === 'DEADLINE_EXCEEDED') return `no answer from ${endpoint} in time: ${details}`;
   return details;
+}
+
+/** OpenSSL's own form ends with a line feed. */
+function onOneLine(text: string): string {
+  return text.trim().replace(/\s+/g, ' ');
 }
 
 function isServiceError(error: unknown): error is ServiceError {

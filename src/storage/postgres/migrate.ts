@@ -45,11 +45,14 @@ export interface MigrateOptions {
   readonly log: (line: string) => void;
   /** How long to wait for another process that migrates. Default 60,000. */
   readonly waitMs?: number;
+  /** How long a connection may take until it can be used. Default 10,000. */
+  readonly connectTimeoutMs?: number;
 }
 
 const DIRECTORY = fileURLToPath(new URL('../../../migrations/', import.meta.url));
 const SCHEMA = 'writ';
 const TABLE = 'schema_migration';
+const CONNECT_TIMEOUT_MS = 10_000;
 /** Advisory lock: `writ` in ASCII as for namespaces would be a namespace's; this is the next class. */
 const LOCK = '2003986805, 1';
 
@@ -72,9 +75,9 @@ const SETTINGS: Readonly<Record<string, string>> = {
 
 /** Creates the schema or brings it up to date; does nothing when it is. Safe in several processes at once. */
 export async function migrate(url: string, options: MigrateOptions): Promise<void> {
-  const { log, waitMs = 60_000 } = options;
-  const guard = new pg.Client(clientConfig(url));
-  const worker = new pg.Client(clientConfig(url));
+  const { log, waitMs = 60_000, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
+  const guard = makeClient(url, connectTimeoutMs);
+  const worker = makeClient(url, connectTimeoutMs);
   for (const client of [guard, worker]) client.on('error', (error) => log(`a connection ended: ${error.message}`));
   try {
     await guard.connect();
@@ -91,7 +94,7 @@ export async function migrate(url: string, options: MigrateOptions): Promise<voi
 
 /** As checkSchema, on a connection of its own. */
 export async function checkSchemaAt(url: string): Promise<void> {
-  const client = new pg.Client(clientConfig(url));
+  const client = makeClient(url, CONNECT_TIMEOUT_MS);
   // Reported by the query that is under way; without a listener it would end the process.
   client.on('error', () => undefined);
   try {
@@ -115,6 +118,11 @@ export async function checkSchema(pool: Queryable): Promise<void> {
     const text = `the database's schema is older than this version of Writ, which also needs ${missing.join(', ')}`;
     throw new SchemaError('SCHEMA_OLDER', `${text}: run \`writ migrate\``);
   }
+}
+
+/** What takes a connection and says nothing may be another service, or a server that is stopped. */
+function makeClient(url: string, connectTimeoutMs: number): pg.Client {
+  return new pg.Client({ ...clientConfig(url), connectionTimeoutMillis: connectTimeoutMs });
 }
 
 async function waitForLock(guard: pg.Client, waitMs: number): Promise<void> {

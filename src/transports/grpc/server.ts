@@ -22,7 +22,7 @@ import { LeaseServiceService } from '../../gen/writ/v1/lease_service.js';
 import { NamespaceServiceService } from '../../gen/writ/v1/namespace_service.js';
 import { RunServiceService } from '../../gen/writ/v1/run_service.js';
 import type { Limits } from '../../platform/config.js';
-import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
+import { cannotListen, endsWithin } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { ServerTls } from '../../platform/server-tls.js';
@@ -120,7 +120,7 @@ export class GrpcServer {
     const bound = await new Promise<number>((resolve, reject) => {
       this.#server.bindAsync(`${shown}:${port}`, credentials, (error, actual) => {
         if (error === null) resolve(actual);
-        else reject(cannotListen(shown, port, error));
+        else reject(cannotListen(shown, port, 'gRPC', error));
       });
     });
     mendHeaders(this.#server);
@@ -273,16 +273,6 @@ function serverOptions(limits: Limits): ServerOptions {
     'grpc.keepalive_permit_without_calls': 1,
     'grpc.enable_channelz': 0,
   };
-}
-
-function cannotListen(host: string, port: number, error: Error): StartError {
-  const taken = /EADDRINUSE/.test(error.message);
-  const why = taken ? 'the port is taken' : error.message;
-  return new StartError(
-    EXIT.port,
-    `cannot listen on ${host}:${port} for gRPC: ${why}. WRIT_GRPC_PORT chooses the port; 0 picks a free one.`,
-    error,
-  );
 }
 
 /** The contract as the library wants it; of a package definition it reads only the encoded files. */

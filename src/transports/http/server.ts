@@ -10,7 +10,7 @@ import type { Principal } from '../../auth/principal.js';
 import { authorizeRoute, ROUTES, rolesForRoute } from '../../auth/roles.js';
 import { Fault, invalidArgument } from '../../domain/fault.js';
 import type { Limits } from '../../platform/config.js';
-import { EXIT, endsWithin, StartError } from '../../platform/lifecycle.js';
+import { cannotListen, endsWithin } from '../../platform/lifecycle.js';
 import type { Logger } from '../../platform/log.js';
 import type { Metrics } from '../../platform/metrics.js';
 import type { ServerTls } from '../../platform/server-tls.js';
@@ -89,7 +89,7 @@ export class HttpServer {
     this.#server = server;
     const shown = host.includes(':') ? `[${host}]` : host;
     await new Promise<void>((resolve, reject) => {
-      server.once('error', (error: NodeJS.ErrnoException) => reject(cannotListen(shown, port, error)));
+      server.once('error', (error) => reject(cannotListen(shown, port, 'HTTP', error)));
       server.listen(port, host, resolve);
     });
     return `${shown}:${(server.address() as AddressInfo).port}`;
@@ -288,13 +288,4 @@ async function tokenOf(c: RouteContext): Promise<string> {
 async function callerOf(c: RouteContext, { authenticator, signIn }: HttpServerOptions): Promise<Principal> {
   const authorization = c.req.header('authorization') ?? (await signIn().authorizationOf(c));
   return authenticator.authenticate(authorization, certificateOf(c.env.incoming.socket));
-}
-
-function cannotListen(host: string, port: number, error: NodeJS.ErrnoException): StartError {
-  const why = error.code === 'EADDRINUSE' ? 'the port is taken' : error.message;
-  return new StartError(
-    EXIT.port,
-    `cannot listen on ${host}:${port} for HTTP: ${why}. WRIT_HTTP_PORT chooses the port; 0 picks a free one.`,
-    error,
-  );
 }
