@@ -291,6 +291,31 @@ describe('targets that do not ask', () => {
     expect(ns.issue(lease)?.kind).toBe('credential');
   });
 
+  it('let in for as long what was vouched for before an early end, whatever ended (P3)', () => {
+    const ns = world();
+    const amended = ns.hold('b', leased('loc/x/y'), leased('doc/x'));
+    const given = ns.amend(amended, { remove: ['loc/x/y'] });
+    if (given.kind !== 'amended') throw new Error('not amended');
+    expect(ns.freeze('loc/x', { deniesChecks: true }).freeze.effectiveAt).toBe(given.effectiveAt);
+    const { effectiveAt } = ns.release(ns.hold('a', leased('loc/a'), leased('doc/a')));
+    ns.advance(SECOND);
+    const other = ns.freeze('loc/b', { deniesChecks: true }).freeze;
+    expect(other.effectiveAt).toBe(other.frozenAt);
+    expect(ns.freeze('loc/{id}', { deniesChecks: true }).freeze.effectiveAt).toBe(effectiveAt);
+    ns.now = effectiveAt;
+    const late = ns.freeze('loc/a', { deniesChecks: true }).freeze;
+    expect(late.effectiveAt).toBe(late.frozenAt);
+  });
+
+  it('let in what was vouched for in a lost history until that is dead (P3)', () => {
+    const ns = world();
+    ns.loseHistory();
+    const until = ns.state.localKindsFrom;
+    expect(ns.freeze('loc/a', { deniesChecks: true }).freeze.effectiveAt).toBe(until);
+    const asking = ns.freeze('doc/a', { deniesChecks: true }).freeze;
+    expect(asking.effectiveAt).toBe(asking.frozenAt);
+  });
+
   it('are no concern of a freeze of grants, nor of one of other resources', () => {
     const ns = world();
     const lease = ns.hold('a', leased('loc/a'), leased('doc/a'));

@@ -1,9 +1,9 @@
-import { resolveResource } from '../conflict-map/index.js';
+import { type Kind, resolveResource } from '../conflict-map/index.js';
 import type { Scope } from '../entry.js';
 import { Fault, invalidArgument } from '../fault.js';
 import { type Freeze, freezesOverlap, isPastFreeze, isUnder, MAX_FREEZES, MAX_NAMED_FREEZES } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
-import { isLive, type Lease } from '../lease.js';
+import { effectiveAt, isFreeByTime, isLive, type Lease, staysLocked, underLockDelay } from '../lease.js';
 import { lockDelayUntil, WRITTEN_WITHIN } from '../lock-delay.js';
 import { type Pattern, parsePattern } from '../pattern.js';
 import type { Micros } from '../time.js';
@@ -48,7 +48,8 @@ export function decideFreeze(decision: Decision, command: FreezeCommand): Freeze
   if (before === undefined && state.freezes.size >= MAX_FREEZES) throw tooMany();
   const wanted = wantedFreeze(decision, command, text, before);
   const isNews = before === undefined || !isSame(before, wanted);
-  const freeze = isNews ? inForce(decision, wanted) : before;
+  const kinds = state.map.kindIndex.overlapping(parsed, wanted.scope === 'subtree');
+  const freeze = isNews ? inForce(decision, wanted, kinds) : before;
   const waiting = waitingUnder(decision, [freeze]);
   if (isNews) {
     const { requestIds } = command;
@@ -58,10 +59,7 @@ export function decideFreeze(decision: Decision, command: FreezeCommand): Freeze
   return {
     outcome: before === undefined ? 'frozen' : isNews ? 'strengthened' : 'already_frozen',
     freeze,
-    kinds: state.map.kindIndex
-      .overlapping(parsed, freeze.scope === 'subtree')
-      .map((kind) => kind.pattern.text)
-      .slice(0, MAX_NAMED_FREEZES),
+    kinds: kinds.map((kind) => kind.pattern.text).slice(0, MAX_NAMED_FREEZES),
     liveLeases: [...state.leases.values()].filter((lease) => isLive(lease, now) && isTouched(lease, freeze)).length,
     waitingRequests: waiting.length,
   };
@@ -105,20 +103,26 @@ function isSame(a: Freeze, b: Freeze): boolean {
 
 /**
  * With the time from which on no target lets in what it denies: targets that do not ask accept credentials that are out
- * until these are dead (P3). The append proves that none was issued long after this was decided.
+ * until these are dead (P3), also those of leases that have ended, known or lost. The append proves that none was issued
+ * long after this was decided.
  */
-function inForce(decision: Decision, freeze: Freeze): Freeze {
+function inForce(decision: Decision, freeze: Freeze, kinds: readonly Kind[]): Freeze {
   if (!freeze.deniesChecks) return freeze;
-  const { state, now, bounds } = decision;
-  let effectiveAt = now;
-  for (const lease of state.leases.values()) {
-    if (!isLive(lease, now)) continue;
-    const entries = lease.entries.filter((entry) => isUnder(freeze, entry));
-    if (entries.length > 0)
-      effectiveAt = Math.max(effectiveAt, lockDelayUntil({ ...lease, entries }, now, bounds) ?? 0);
-  }
-  if (effectiveAt > now) decision.relyOnFuture(now + WRITTEN_WITHIN);
-  return { ...freeze, effectiveAt };
+  const { state, now } = decision;
+  const closedUntil = kinds.some(({ validation }) => validation !== 'introspect') ? state.localKindsFrom : null;
+  let latest = Math.max(now, closedUntil ?? 0);
+  for (const lease of state.leases.values()) latest = Math.max(latest, believedUntil(decision, freeze, lease));
+  if (latest > now) decision.relyOnFuture(now + WRITTEN_WITHIN);
+  return { ...freeze, effectiveAt: latest };
+}
+
+/** Until when a target that does not ask may let in something under the freeze by this lease; 0: it does not. */
+function believedUntil({ now, bounds }: Decision, freeze: Freeze, lease: Lease): Micros {
+  const isOver = lease.state === 'active' ? isFreeByTime(lease, now) : !underLockDelay(lease);
+  if (isOver) return 0;
+  const entries = lease.entries.filter((entry) => isUnder(freeze, entry));
+  if (underLockDelay(lease)) return entries.some(staysLocked) ? effectiveAt(lease) : 0;
+  return lockDelayUntil({ ...lease, entries }, now, bounds) ?? 0;
 }
 
 function isTouched(lease: Lease, freeze: Freeze): boolean {
