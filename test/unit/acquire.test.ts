@@ -221,6 +221,26 @@ describe('already_held', () => {
     expect(refusal).toMatchObject({ kind: 'already_held', blockers: [{ leaseId: lease.leaseId }] });
   });
 
+  it('is the answer also where the run is granted its waiting request by what the call itself finds over', () => {
+    const waiting = (): Namespace => {
+      const ns = new Namespace().runs('a', 'b', 'c');
+      ns.granted(ns.acquire('b', [leased('doc/x')], { ttl: 5 * SECOND }));
+      ns.queue('a', leased('doc/x'));
+      return ns;
+    };
+    const asked = waiting().advance(5 * SECOND);
+    expect(asked.refused(asked.acquire('a', [leased('doc/x/y'), leased('doc/x')])).kind).toBe('already_held');
+    const amended = waiting();
+    const other = amended.hold('a', leased('doc/other'));
+    amended.advance(5 * SECOND);
+    expect(amended.amend(other, { add: [leased('doc/x')] })).toMatchObject({ refusal: { kind: 'already_held' } });
+    const taken = new Namespace().runs('a');
+    taken.freeze('doc/x', { until: taken.now + 5 * SECOND });
+    taken.queue('a', leased('doc/x'));
+    taken.advance(5 * SECOND);
+    expect(taken.takeOver('a', [leased('doc/x')]).decided).toMatchObject({ refusal: { kind: 'already_held' } });
+  });
+
   it('is not the answer to what only stands beside it', () => {
     const ns = new Namespace().runs('a');
     ns.hold('a', optimistic('doc/x/1'));

@@ -124,7 +124,7 @@ export interface Admissible {
   readonly notBefore: Micros;
 }
 
-/** What speaks against a request, whoever holds what it asks for: its run, the map, the contract, the bounds, its own leases. */
+/** What speaks against a request, whoever holds what it asks for: its run, the map, the contract, the bounds. */
 export function admissible(
   decision: Decision,
   command: AcquireCommand,
@@ -147,10 +147,13 @@ export function admissible(
   const noPart = delegationRefusal(decision, run, delegatedFrom, writeSet);
   if (noPart !== null) return refused(noPart);
   const asker: Asker = { runId: run.runId, order: Number.POSITIVE_INFINITY, leaseId, delegatedFrom };
-  const locks = enforcedLocks(writeSet);
+  return { kind: 'admissible', writeSet, asker, locks: enforcedLocks(writeSet), notBefore };
+}
+
+/** What the run holds of it by another lease; asked when all that time has ended is over, since that may grant it. */
+export function heldByItself(decision: Decision, { writeSet, locks, asker }: Admissible): Refusal | null {
   const own = ownHolder(decision.state, locks, asker, decision.now);
-  if (own !== null) return refused(alreadyHeld(own, writeSet.entries));
-  return { kind: 'admissible', writeSet, asker, locks, notBefore };
+  return own === null ? null : alreadyHeld(own, writeSet.entries);
 }
 
 function consider(decision: Decision, command: AcquireCommand, run: Run): Considered {
@@ -164,6 +167,8 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   // What is over by its time ends first, so that those who waited for it go first (P9).
   const past = [...pastInTheWay(decision, writeSet, MAX_PAST_ENDED), ...overInTheWay(decision, locks, asker, queue)];
   if (past.length > 0) endPastLeases(decision, past);
+  const own = heldByItself(decision, asked);
+  if (own !== null) return refused(own);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   const doubts = firstDoubts(decision, locks);
   const isClosed = closedEntry(decision, writeSet.entries) !== undefined;

@@ -122,8 +122,6 @@ function takenRefusal(decision: Decision, command: AmendCommand, run: Run, amend
   const { added: entries, addedRuleLocks: ruleLocks } = amendment;
   const asker = askerOf(run, command);
   const locks = enforcedLocks({ entries, ruleLocks });
-  const own = ownHolder(decision.state, locks, asker, decision.now);
-  if (own !== null) return alreadyHeld(own, entries);
   openLocalKinds(decision);
   thawPast(decision);
   const queue = new Queue(decision);
@@ -132,6 +130,9 @@ function takenRefusal(decision: Decision, command: AmendCommand, run: Run, amend
     ...overInTheWay(decision, locks, asker, queue),
   ];
   if (past.length > 0) endPastLeases(decision, past);
+  // What time has ended may have granted a request of the run itself.
+  const own = ownHolder(decision.state, locks, asker, decision.now);
+  if (own !== null) return alreadyHeld(own, entries);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   const doubts = firstDoubts(decision, locks);
   const isClosed = closedEntry(decision, entries) !== undefined;

@@ -15,6 +15,7 @@ import {
   admissible,
   concerning,
   grantedLease,
+  heldByItself,
   queuedLease,
   recordRefusal,
   repeat,
@@ -92,6 +93,8 @@ function consider(
   if (judged.kind === 'refused') return judged;
   openLocalKinds(decision);
   thawPast(decision);
+  const own = heldByItself(decision, judged);
+  if (own !== null) return refused(own);
   const stopped = frozenAmong(decision.state.freezes, judged.writeSet.entries);
   if (stopped !== null) return refused(notThroughFreeze(frozen(stopped, notNow(decision, judged), decision.now)));
   const inTheWay = [...holdersInTheWay(decision.state, judged.locks, judged.asker)].map(({ lease }) => lease);
