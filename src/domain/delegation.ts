@@ -88,13 +88,14 @@ export function newlyMet(
   return lease.entries.filter((entry, index) => !entry.suspended && part.meets(lease, index));
 }
 
-/** Of one that has ended only what is still kept from others. */
+/** What it keeps its parent from: not what it was only observed to be refused (C14); of one that has ended what stays locked. */
 function partOf(lease: Lease): Part {
-  if (!underLockDelay(lease)) return new Part(lease.entries, lease.ruleLocks);
-  const kept = (entry: number): boolean => staysLocked(lease.entries[entry] as LeaseEntry);
+  const isEnded = underLockDelay(lease);
+  const counts = (entry: LeaseEntry): boolean => (isEnded ? staysLocked(entry) : entry.observedRefusal === null);
+  if (lease.entries.every(counts)) return new Part(lease.entries, lease.ruleLocks);
   return new Part(
-    lease.entries.filter(staysLocked),
-    lease.ruleLocks.filter((lock) => kept(lock.entry)),
+    lease.entries.filter(counts),
+    lease.ruleLocks.filter((lock) => counts(lease.entries[lock.entry] as LeaseEntry)),
   );
 }
 

@@ -411,6 +411,19 @@ describe('amendments and changes of the map', () => {
     expect(suspendedOf(ns.lease(whole))).toEqual(['doc/2']);
   });
 
+  it('suspend nothing for what a part was only observed to be refused (C14)', () => {
+    const rule = { between: ['doc/{id...}', 'obs/{id...}'] as [string, string] };
+    const kinds = (DOCUMENT.kinds ?? []).map((kind) =>
+      kind.pattern === 'obs/{id...}' ? { ...kind, authority: 'forbid' as const } : kind,
+    );
+    const ns = family({ ...DOCUMENT, kinds, conflicts: [rule] });
+    const whole = ns.hold('p', leased('doc/1'), leased('doc/2'), leased('obs/1'));
+    const part = ns.granted(ns.acquire('c', [leased('doc/2'), leased('obs/1')], { of: whole }));
+    expect(part.entries[1]?.observedRefusal).toBe('forbidden');
+    expect(suspendedOf(ns.lease(whole))).toEqual(['doc/2']);
+    expect(ns.check(whole, { resource: 'doc/1' }).allowed).toBe(true);
+  });
+
   it('suspend what a new rule makes the two meet on, and nothing is in conflict by that', () => {
     const ns = family();
     const whole = ns.hold('p', leased('doc/1'), leased('dns/eu'));
