@@ -653,6 +653,15 @@ describe('lost history', () => {
     expect(ns.lease(waiting).state).toBe('active');
   });
 
+  it('grants those who only want nothing changed, too, as soon as it is over', () => {
+    const { ns, until } = lose();
+    const waiting = ns.waiting(ns.acquire('b', [stable('loc/y')], { wait: 600 * SECOND }));
+    keepAttached(ns, waiting);
+    ns.now = until;
+    ns.sweep();
+    expect(ns.lease(waiting).state).toBe('active');
+  });
+
   it('is still remembered when the database is identified once more', () => {
     const { ns, until } = lose();
     const { identity } = ns.state;

@@ -6,7 +6,7 @@ import type { EndedRunState, Run, RunState } from '../run.js';
 import { liveLeasesOf, type State } from '../state.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
-import { grantWaiters } from './granting.js';
+import { grantWaiters, lookAgain } from './granting.js';
 
 /** Ends live leases and waiting requests, then grants whoever waited for them, in the same append (P9). */
 export function endLeases(
@@ -45,8 +45,10 @@ export function openLocalKinds(decision: Decision): void {
     localKindsFrom: null,
   });
   if (decision.state.waitingLeases === 0) return;
-  const waiting = [...leases.values()].filter((lease) => lease.state === 'waiting');
-  grantWaiters(decision, waiting.flatMap(locksOfLease));
+  lookAgain(
+    decision,
+    [...leases.values()].filter((lease) => lease.state === 'waiting'),
+  );
 }
 
 /** With what holds a part of them: it ends as well. */
