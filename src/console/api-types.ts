@@ -1171,13 +1171,13 @@ export interface components {
             added: components["schemas"]["LeaseEntry"][];
             /** @description Leases of other runs it would be in conflict with. */
             conflictsWith: string[];
-            /** @description True: it is ended (or would be) by the chosen handling. */
+            /** @description True: it is ended (or would be) in the same commit: by the chosen handling, with the lease that it is a part of, or as a waiting request that is refused now. */
             ended: boolean;
             /** @description Its new generation, or the one it would have. */
             generation: number;
             /** @description The lease. */
             leaseId: string;
-            /** @description Why the new map would not grant it any more. It keeps what it holds. Empty: it would. */
+            /** @description Why the new map would not grant it any more. A lease keeps what it holds. Empty: it would. */
             noLongerGranted: string;
             /** @description Its run. */
             runId: string;
@@ -1784,7 +1784,7 @@ export interface components {
         FreezeResponse: {
             /**
              * Format: date-time
-             * @description From this database time it is in force everywhere. No grant is decided and, with denyChecks, no check allowed from the moment that the call returns; targets of VIEW and LOCAL kinds may let in what they knew, or were vouched for, before that until then.
+             * @description From this database time it is in force everywhere. No grant is decided and, with denyChecks, no check allowed from the moment that the call returns; targets of VIEW and LOCAL kinds may let in what they knew, or were vouched for, before that until then, also of leases that have ended.
              * @example 2026-12-01T10:00:00.000123Z
              */
             effectiveAt?: string;
@@ -2227,7 +2227,7 @@ export interface components {
         PreviewConflictMapResponse: {
             /** @description True: PutConflictMap would take it as things are. */
             accepted: boolean;
-            /** @description Live and waiting leases that would be changed. */
+            /** @description Live and waiting leases that would be given entries, meet others, be ended, or not be granted any more. */
             affected: components["schemas"]["AffectedLease"][];
             /** @description Log revision at which this was true. */
             logRevision: string;
@@ -2315,7 +2315,7 @@ export interface components {
         };
         /** @description The answer to PutConflictMap. */
         PutConflictMapResponse: {
-            /** @description Live and waiting leases that were changed. */
+            /** @description Live and waiting leases that were given entries, meet others now, were ended, or would not be granted any more. */
             affected: components["schemas"]["AffectedLease"][];
             /** @description Log revision of the change. */
             logRevision: string;
@@ -2951,7 +2951,7 @@ export interface components {
              * @example 2026-12-01T10:00:00.000123Z
              */
             effectiveAt?: string;
-            /** @description The leases that it ended; at most 1,000. Also of a repeated call, as far as they are still known. */
+            /** @description The leases in the way, which it ended; at most 1,000. Also of a repeated call, as far as they are still known. What held a part of one of them ended with it (PARENT_ENDED), and is named only if it was in the way itself. */
             ended: components["schemas"]["EndedLease"][];
             /** @description Granted, now or earlier by the same key. Not together with waiting, refusal. */
             lease?: components["schemas"]["Lease"];

@@ -281,6 +281,48 @@ describe('live leases are expanded anew in the same append', () => {
     expect(ns.lease(waiting).state).toBe('active');
   });
 
+  it('what no rule implies any more is still held, and is as the new map says of it (P1, P3)', () => {
+    const ns = new Namespace({ ...DOCUMENT, implies: IMPLIED }).runs('a', 'b');
+    const lease = ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    const kinds = (DOCUMENT.kinds ?? []).map((kind) =>
+      kind.pattern === 'dns/{env}' ? { ...kind, validation: 'local' as const } : kind,
+    );
+    const touches = [{ resource: 'image-tag/{env}', access: 'write' as const, actions: ['set'] }];
+    ns.putMap({
+      ...DOCUMENT,
+      kinds,
+      implies: [{ when: { pattern: 'dns/{env}' }, touches }],
+      conflicts: [{ between: ['dns/{name}', 'service-token/{name}'] }],
+    });
+    const [, implied, added] = ns.lease(lease).entries;
+    expect(implied).toMatchObject({ resource: 'dns/x', validation: 'local', token: lease.entries[1]?.token });
+    expect(added).toMatchObject({ resource: 'image-tag/x', actions: ['set'] });
+    expect(ns.refused(ns.acquire('b', [leased('service-token/x')])).kind).toBe('held');
+    ns.release(lease);
+    expect(ns.refused(ns.acquire('b', [leased('dns/x')])).kind).toBe('lock_delay');
+  });
+
+  it('what no rule implies any more becomes a leased write with its action, and else reserves as before', () => {
+    const patched = (id: string): NonNullable<ConflictMapDocument['implies']>[number] => ({
+      when: { pattern: `doc/${id}` },
+      touches: [{ resource: `dns/${id}`, access: 'write', actions: ['patch'] }],
+    });
+    const ns = new Namespace({ ...DOCUMENT, implies: [patched('x')] });
+    ns.run('a');
+    ns.run('b', { allowed: [{ pattern: 'doc/{id}', actions: ['*'] }] });
+    const lease = ns.hold('a', leased('doc/x'));
+    ns.putMap({ ...DOCUMENT, implies: [patched('y')] });
+    const reserving = ns.hold('b', leased('doc/y'));
+    expect(reserving.entries[1]).toMatchObject({ resource: 'dns/y', actions: [], exclusive: false });
+    const actions = { patch: { access: 'write', concurrency: 'lease' }, replace: { access: 'write' } } as const;
+    const kinds = (DOCUMENT.kinds ?? []).map((kind) => (kind.pattern === 'dns/{env}' ? { ...kind, actions } : kind));
+    const { affected } = ns.putMap({ ...DOCUMENT, kinds, implies: [] });
+    expect(affected).toEqual([]);
+    expect(ns.lease(lease).entries[1]).toMatchObject({ resource: 'dns/x', actions: ['patch'], exclusive: true });
+    expect(ns.lease(reserving).entries[1]).toMatchObject({ resource: 'dns/y', exclusive: false });
+  });
+
   it('those that are over are left alone', () => {
     const ns = new Namespace().runs('a');
     const ended = ns.hold('a', leased('doc/x'));
@@ -335,6 +377,35 @@ describe('pairs of live leases that are now in conflict', () => {
       [newer.leaseId, [older.leaseId], true],
     ]);
     expect(ns.check(newer, {}).results[0]?.reason).toBe('map_changed');
+  });
+
+  it('revoke_newer: what holds a part of a lease, or waits for one, ends with it, and is told', () => {
+    const ns = new Namespace().runs('a', 'b');
+    ns.run('child', { principal: 'principal-of-b', parentRunId: 'b' });
+    ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    const newer = ns.hold('b', leased('dns/x'), leased('doc/y'), leased('loc/z'));
+    const part = ns.granted(ns.acquire('child', [leased('doc/y')], { of: newer }));
+    const waiting = ns.waiting(ns.acquire('child', [leased('loc/z')], { of: newer, wait: 600 * SECOND }));
+    const { affected } = ns.putMap(APART, 'revoke_newer');
+    const ended = affected.filter((lease) => lease.ended).map(({ leaseId }) => leaseId);
+    expect(ended.sort()).toEqual([newer, part, waiting].map(({ leaseId }) => leaseId).sort());
+    for (const lease of [part, waiting]) expect(ns.lease(lease).endReason).toBe('parent_ended');
+  });
+
+  it('revoke_newer: a request that its end lets be decided, and the new map refuses, is told with the reason', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    ns.hold('b', leased('dns/x'));
+    const waiting = ns.queue('c', leased('dns/x'));
+    const closed = (APART.kinds ?? []).map((kind) =>
+      kind.pattern === 'dns/{env}' ? { ...kind, authority: 'forbid' as const } : kind,
+    );
+    const { affected } = ns.putMap({ ...APART, kinds: closed }, 'revoke_newer');
+    expect(ns.lease(waiting).endReason).toBe('refused');
+    const told = affected.find(({ leaseId }) => leaseId === waiting.leaseId);
+    expect(told).toMatchObject({ ended: true, noLongerGranted: expect.stringContaining('closed to automated writes') });
   });
 
   it('revoke_newer: of a chain only those that must go', () => {
@@ -408,6 +479,37 @@ describe('what is only observed (C14)', () => {
     const added = ns.lease(lease).entries.find((entry) => entry.resource === 'obs/x');
     expect(added).toMatchObject({ mode: 'observe', observedRefusal: 'held' });
     expect(locksIn(ns.state.held).some((line) => line.includes(' obs/x ') && line.includes(lease.leaseId))).toBe(false);
+  });
+});
+
+describe('a request that waits for a kind that is enforced from now on, or only observed (C14, P9)', () => {
+  const turned = (mode: 'observe' | 'enforce'): ConflictMapDocument => ({
+    ...DOCUMENT,
+    kinds: (DOCUMENT.kinds ?? []).map((kind) => (kind.pattern === 'obs/{id...}' ? { ...kind, mode } : kind)),
+  });
+
+  it('stands before those who ask for it later', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    ns.hold('a', leased('doc/x'));
+    const holder = ns.hold('b', leased('obs/x'));
+    const first = ns.queue('c', leased('doc/x'), leased('obs/x'));
+    ns.putMap(turned('enforce'));
+    const second = ns.queue('d', leased('obs/x'));
+    ns.release(holder);
+    expect([ns.lease(first).state, ns.lease(second).state]).toEqual(['waiting', 'waiting']);
+    expect(ns.told(second).ahead).toBe(1);
+  });
+
+  it('waits no more for what is only observed, and keeps nobody waiting', () => {
+    const ns = new Namespace(turned('enforce')).runs('a', 'b', 'c', 'd');
+    ns.hold('a', leased('doc/x'));
+    ns.hold('b', stable('obs/x'));
+    const both = ns.queue('c', leased('doc/x'), leased('obs/x'));
+    const one = ns.queue('c', leased('obs/x'));
+    const behind = ns.queue('d', stable('obs/x'), stable('doc/y'));
+    ns.putMap(turned('observe'));
+    expect([both, one, behind].map((lease) => ns.lease(lease).state)).toEqual(['waiting', 'active', 'active']);
+    expect(ns.lease(one).entries[0]).toMatchObject({ mode: 'observe', observedRefusal: 'held' });
   });
 });
 

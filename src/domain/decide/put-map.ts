@@ -2,16 +2,16 @@ import type { ExpandedEntry } from '../entry.js';
 import { Fault } from '../fault.js';
 import { freezesOver } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
-import type { Lease, LeaseEntry } from '../lease.js';
+import type { EndReason, Lease, LeaseEntry } from '../lease.js';
 import { endsAt, holdsLocks, isFreeByTime, underLockDelay } from '../lease.js';
 import { locksOf } from '../locks.js';
 import { holdersInTheWay } from '../obstacles.js';
 import type { Asker } from '../queue.js';
 import type { Micros } from '../time.js';
-import { type Deadlocked, endDeadlocked } from './deadlocks.js';
+import { endDeadlocked } from './deadlocks.js';
 import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
-import { grantWaiters, isFree } from './granting.js';
+import { isFree, lookAgain } from './granting.js';
 import type { Reexpanded, Reexpansion } from './reexpansion.js';
 import { unrehearsed } from './rehearsals.js';
 import { settleParent } from './settle-parent.js';
@@ -71,6 +71,7 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
   );
   for (const change of changes) if (change.next !== null) emitReexpanded(decision, change.lease, change.next);
   settleDelegations(decision, changes);
+  const settled = decision.events.length;
   const conflicts = conflictsAmong(decision, changes);
   if (command.onLiveConflict === 'refuse' && conflicts.size > 0) throw liveConflict(conflicts);
   const met = onlyMet(decision, changes, conflicts);
@@ -86,9 +87,9 @@ export function decidePutMap(decision: Decision, command: PutMapCommand): PutMap
     );
   // What is in doubt may keep less from others than by the map before.
   const moved = decision.state.inDoubt > 0 || changes.some((change) => change.next !== null);
-  const stuck = moved ? settleQueue(decision, command.requestIds) : [];
-  const told = [...withDeadlocked(changes, stuck), ...met];
-  const ended = new Set([...newer, ...stuck.map(({ lease }) => lease.leaseId)]);
+  if (moved) settleQueue(decision, command.requestIds);
+  const ended = endedSince(decision, settled);
+  const told = withEnded(decision, [...changes, ...met], ended);
   const affected = told.map((change) => affectedBy(change, conflicts, ended));
   return {
     version,
@@ -235,35 +236,40 @@ function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, Readonl
 }
 
 /** Whoever waits for a run may be passed by it, and does so only when somebody looks: a change of who waits for whom is a reason to. */
-function settleQueue(decision: Decision, requestIds: readonly string[]): Deadlocked[] {
-  const deadlocked = endDeadlocked(
-    decision,
-    'A change of the conflict map closed a cycle of runs that wait for each other',
-    requestIds,
-  );
+function settleQueue(decision: Decision, requestIds: readonly string[]): void {
+  endDeadlocked(decision, 'A change of the conflict map closed a cycle of runs that wait for each other', requestIds);
   const waiting = [...decision.state.leases.values()].filter((lease) => lease.state === 'waiting');
-  grantWaiters(decision, waiting.flatMap(locksOfLease));
-  return deadlocked;
+  lookAgain(decision, waiting);
 }
 
-/** The changes, with what was ended because of a deadlock said beside its own. */
-function withDeadlocked(changes: readonly Change[], deadlocked: readonly Deadlocked[]): Change[] {
-  const reasons = new Map(deadlocked.map(({ lease, reason }) => [lease.leaseId, reason]));
+/** What a change of the map ends: newer leases, what holds a part of them, and requests that are refused; not what time does. */
+const BY_THE_CHANGE: readonly EndReason[] = ['map_changed', 'parent_ended', 'refused'];
+
+/** The leases that the change ended, each with why the map does not grant it; empty: that is not the reason. */
+function endedSince({ events }: Decision, from: number): Map<string, string> {
+  const ended = new Map<string, string>();
+  for (const { leaseId, body } of events.slice(from))
+    if (body.kind === 'lease_ended' && BY_THE_CHANGE.includes(body.endReason))
+      ended.set(leaseId, body.endReason === 'refused' ? body.reason : '');
+  return ended;
+}
+
+/** The changes, with what else was ended, and why a request was. */
+function withEnded({ state }: Decision, changes: readonly Change[], ended: ReadonlyMap<string, string>): Change[] {
   const changed = new Set(changes.map(({ lease }) => lease.leaseId));
-  const others = deadlocked.filter(({ lease }) => !changed.has(lease.leaseId));
+  const others = [...ended.keys()].filter((leaseId) => !changed.has(leaseId));
   return [
-    ...changes.map((change) => ({
-      ...change,
-      noLongerGranted: reasons.get(change.lease.leaseId) ?? change.noLongerGranted,
-    })),
-    ...others.map(({ lease, reason }) => ({ lease, next: null, noLongerGranted: reason })),
-  ];
+    ...changes,
+    ...others
+      .flatMap((leaseId) => state.leases.get(leaseId) ?? [])
+      .map((lease) => ({ lease, next: null, noLongerGranted: '' })),
+  ].map((change) => ({ ...change, noLongerGranted: ended.get(change.lease.leaseId) || change.noLongerGranted }));
 }
 
 function affectedBy(
   change: Change,
   conflicts: ReadonlyMap<string, ReadonlySet<string>>,
-  ended: ReadonlySet<string>,
+  ended: ReadonlyMap<string, string>,
 ): AffectedLease {
   return {
     leaseId: change.lease.leaseId,

@@ -61,7 +61,7 @@ function expandLive(
   bounds: Bounds,
 ): { writeSet: Expanded | null; refusal: Refusal | null } {
   if (lease.state === 'ended') return { writeSet: expandDelayed(map, lease), refusal: null };
-  if (lease.request === null) return expandLeniently(map, askedFor(lease), allowed, bounds.maxLocks);
+  if (lease.request === null) return expandHeld(map, lease, allowed, bounds.maxLocks);
   const expanded = expandWriteSet(map, lease.request, allowed, bounds);
   return expanded.ok ? { writeSet: expanded.writeSet, refusal: null } : { writeSet: null, refusal: expanded.refusal };
 }
@@ -75,15 +75,36 @@ function expandDelayed(map: ConflictMap, { entries }: Lease): Expanded {
   return { entries, ruleLocks: ruleLocks.filter((lock) => kept(lock.entry)) };
 }
 
-/** What an active lease was granted for, from its entries: aliases and tasks are resolved already. */
-function askedFor(lease: Lease): WriteSetRequest {
-  const entries = lease.entries.filter((entry) => entry.impliedBy === '');
-  return { entries, task: null, resourceSet: null };
+/**
+ * What an active lease was granted for, from its entries: aliases and tasks are resolved already. What no rule implies any
+ * more is held all the same, so the map says of it what it says of what was asked for, but for a refusal.
+ */
+function expandHeld(
+  map: ConflictMap,
+  lease: Lease,
+  allowed: readonly Allowance[],
+  maxLocks: number,
+): { writeSet: Expanded; refusal: Refusal | null } {
+  const named = lease.entries.filter((entry) => entry.impliedBy === '');
+  const expanded = expandLeniently(map, asking(named), allowed, maxLocks);
+  const known = new Set(expanded.writeSet.entries.map(identityOf));
+  const left = lease.entries.filter((entry) => entry.impliedBy !== '' && !known.has(identityOf(entry)));
+  if (left.length === 0) return expanded;
+  const { writeSet } = expandLeniently(map, asking([...named, ...left]), allowed, Number.POSITIVE_INFINITY);
+  // Without an action it reserves, as strictly as it did, and for no action that could be stricter now.
+  const reserving = new Set(left.filter(({ actions }) => actions.length === 0).map(identityOf));
+  const entries = writeSet.entries.map((entry) =>
+    reserving.has(identityOf(entry)) ? { ...entry, exclusive: false } : entry,
+  );
+  return { writeSet: { ...writeSet, entries }, refusal: expanded.refusal };
 }
+
+const asking = (entries: WriteSetRequest['entries']): WriteSetRequest => ({ entries, task: null, resourceSet: null });
 
 /**
  * The lease's entries and what the new map adds. A kept entry never loses strictness, is never known to be over earlier
  * than before (P3), and keeps its token unless it excludes from now on the optimistic writers that had later ones (P2).
+ * One that is only waited for is enforced or observed as its kind is (C14, P9).
  */
 function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
   const before = new Map(lease.entries.map((entry) => [identityOf(entry), entry]));
@@ -94,8 +115,9 @@ function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
     if (now === undefined) return stricter;
     const validation = later(entry.validation, now.validation);
     const maxViewAge = Math.max(entry.maxViewAge, now.maxViewAge);
-    const same = validation === entry.validation && maxViewAge === entry.maxViewAge;
-    return same ? stricter : { ...stricter, validation, maxViewAge };
+    const mode = lease.request === null ? entry.mode : now.mode;
+    const same = validation === entry.validation && maxViewAge === entry.maxViewAge && mode === entry.mode;
+    return same ? stricter : { ...stricter, validation, maxViewAge, mode };
   });
   const added = writeSet.entries.filter((entry) => !before.has(identityOf(entry)));
   const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];

@@ -201,9 +201,12 @@ export interface AffectedLease {
   added: LeaseEntry[];
   /** Leases of other runs it would be in conflict with. */
   conflictsWith: string[];
-  /** True: it is ended (or would be) by the chosen handling. */
+  /**
+   * True: it is ended (or would be) in the same commit: by the chosen handling, with the lease that it is a part of, or as
+   * a waiting request that is refused now.
+   */
   ended: boolean;
-  /** Why the new map would not grant it any more. It keeps what it holds. Empty: it would. */
+  /** Why the new map would not grant it any more. A lease keeps what it holds. Empty: it would. */
   noLongerGranted: string;
 }
 
@@ -213,7 +216,7 @@ export interface PutConflictMapResponse {
   version: bigint;
   /** Warnings. */
   warnings: MapProblem[];
-  /** Live and waiting leases that were changed. */
+  /** Live and waiting leases that were given entries, meet others now, were ended, or would not be granted any more. */
   affected: AffectedLease[];
   /** Log revision of the change. */
   logRevision: bigint;
@@ -251,7 +254,7 @@ export interface PreviewConflictMapResponse {
   accepted: boolean;
   /** Errors and warnings. */
   problems: MapProblem[];
-  /** Live and waiting leases that would be changed. */
+  /** Live and waiting leases that would be given entries, meet others, be ended, or not be granted any more. */
   affected: AffectedLease[];
   /** Log revision at which this was true. */
   logRevision: bigint;

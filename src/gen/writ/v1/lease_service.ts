@@ -658,7 +658,10 @@ export interface TakeOverResponse {
     | undefined;
   /** Log revision at which this was true. */
   logRevision: bigint;
-  /** The leases that it ended; at most 1,000. Also of a repeated call, as far as they are still known. */
+  /**
+   * The leases in the way, which it ended; at most 1,000. Also of a repeated call, as far as they are still known. What
+   * held a part of one of them ended with it (PARENT_ENDED), and is named only if it was in the way itself.
+   */
   ended: EndedLease[];
   /**
    * From this database time all these ends are in force everywhere. No check allows any of their tokens from the moment
@@ -874,7 +877,7 @@ export interface FreezeResponse {
   /**
    * From this database time it is in force everywhere. No grant is decided and, with deny_checks, no check allowed from
    * the moment that the call returns; targets of VIEW and LOCAL kinds may let in what they knew, or were vouched for,
-   * before that until then.
+   * before that until then, also of leases that have ended.
    */
   effectiveAt?:
     | Timestamp
