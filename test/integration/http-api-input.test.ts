@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { request } from 'node:http';
+import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { rolesForRoute } from '../../src/auth/roles.js';
@@ -342,6 +344,37 @@ function asSent(path: string): Promise<{ status: number; json: ApiAnswer['json']
     sent.end();
   });
 }
+
+describe('a body that breaks off', () => {
+  it.each([
+    ['POST /v1/runs', 'runner', 'application/json', 'content-length: 100\r\n\r\n{'],
+    ['POST /v1/runs', 'runner', 'application/json', 'transfer-encoding: chunked\r\n\r\n1\r\n{\r\nzz'],
+    ['POST /oauth2/introspect', 'target', 'application/x-www-form-urlencoded', 'content-length: 100\r\n\r\ntoken='],
+    ['POST /access/v1/evaluation', 'target', 'application/json', 'content-length: 100\r\n\r\n{'],
+  ])('is no trouble of the coordinator: %s by %s', async (route, role, type, rest) => {
+    const { hostname, port } = new URL(api.url);
+    const counted = async (status: number): Promise<number> => {
+      const { text } = await api.metrics.render();
+      const line = `writ_http_request_duration_seconds_count{route="${route}",status="${status}"} `;
+      return Number(
+        text
+          .split('\n')
+          .find((one) => one.startsWith(line))
+          ?.slice(line.length) ?? 0,
+      );
+    };
+    const before = await counted(400);
+    const socket = connect(Number(port), hostname);
+    socket.on('error', () => undefined);
+    socket.write(`${route} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer token-${role}\r\ncontent-type: ${type}\r\n`);
+    socket.write(`idempotency-key: k\r\nexpect: 100-continue\r\n${rest}`);
+    // 100 Continue: the request is there.
+    await once(socket, 'data');
+    socket.destroy();
+    await expect.poll(() => counted(400), { timeout: 20_000 }).toBe(before + 1);
+    expect(await counted(500)).toBe(0);
+  });
+});
 
 describe('a path', () => {
   it.each([

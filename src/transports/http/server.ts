@@ -24,7 +24,7 @@ import { certificateOf } from './client-certificate.js';
 import { mountConsole } from './console.js';
 import { fenceCheck } from './fence-check.js';
 import { demandType, FORM_TYPE } from './media-type.js';
-import { faultProblem, NO_STORE, problem } from './problem.js';
+import { faultProblem, NO_STORE, problem, toldFault } from './problem.js';
 import { type Remarks, RequestLog } from './request-log.js';
 import type { AddRoute, RouteContext } from './route.js';
 import type { SignIn } from './sign-in.js';
@@ -168,7 +168,8 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
             options.rateLimiter.take(caller.name);
           }
           return await answer(c, caller, remarks);
-        } catch (error) {
+        } catch (thrown) {
+          const error = isBrokenOff(c) && toldFault(thrown) === null ? brokenOff() : thrown;
           remarks.error = error;
           c.header('x-request-id', remarks.requestId);
           const answered = told === undefined ? faultProblem(c, error) : told(c, error);
@@ -241,6 +242,12 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
   });
   return app;
 }
+
+/** The caller hung up amid its body, or its chunks are none: no trouble of the coordinator's, and nobody hears of it any more. */
+const isBrokenOff = ({ env: { incoming } }: RouteContext): boolean => !incoming.complete && incoming.errored !== null;
+
+const brokenOff = (): Fault =>
+  invalidArgument([{ field: 'body', description: 'broke off: the connection was closed before its end' }]);
 
 /** What reads URLs here would take `/v1/fence/../keys` for `/v1/keys`: a proxy that let it through has judged another path. */
 function demandPlainPath(target: string): void {
