@@ -590,6 +590,21 @@ describe('ReportWrite', () => {
     expect(by('svc:second', owned)).toEqual(['closed']);
   });
 
+  it('by its check is made by the same, and nobody else is told that it was recorded', () => {
+    const ns = world('a');
+    const { leaseId, admissionId } = ns.letIn(ns.hold('a', leased('doc/x')), 'doc/x', 'replace', {
+      target: 'svc',
+      requestId: 'r',
+    });
+    ns.loaded = { ...ns.loaded, checks: new Map([[checkId({ leaseId, requestId: 'r' }), [admissionId]]]) };
+    const by = (target: string) =>
+      ns.report([{ resource: 'doc/x', action: 'replace' }], { leaseId, requestId: 'r', target });
+    expect(faultOf(() => by('other')).reason).toBe('WRONG_TARGET');
+    expect(by('svc')).toEqual(['closed']);
+    expect(faultOf(() => by('other')).reason).toBe('WRONG_TARGET');
+    expect(by('svc')).toEqual(['already_known']);
+  });
+
   it('of what is not tracked is an outcome in the log (A1), if the lease covered it', () => {
     const ns = world('a', 'b');
     const lease = ns.hold('a', leased('plain/x'), leased('owned/y'));

@@ -93,20 +93,20 @@ function find(decision: Decision, command: ReportCommand, told: ToldWrite): Foun
   return found;
 }
 
-/** The open one; else the one that was closed last, by which a repeated report is known. */
+/** The open one; else the one that was closed last, by which a repeated report is known. What only others were let in for is not its to report. */
 function byCheck(decision: Decision, command: ReportCommand, told: ToldWrite): Admission | undefined {
   const { leaseId, requestId, target } = command;
   const { runId } = lease(decision, leaseId);
   const { resource, action } = pathOf(decision, told);
   const isMeant = (admission: Admission): boolean =>
-    admission.resource === resource &&
-    admission.action === action &&
-    admission.requestId === requestId &&
-    mayReport(decision, admission, target);
-  const open = openWritesUnder(decision.state, { runId, leaseId }).find(isMeant);
-  if (open !== undefined || requestId === '' || !isTracked(decision.state.map, resource, action)) return open;
+    admission.resource === resource && admission.action === action && admission.requestId === requestId;
+  const open = openWritesUnder(decision.state, { runId, leaseId }).filter(isMeant);
+  const own = open.find((admission) => mayReport(decision, admission, target));
+  if (own !== undefined || requestId === '' || !isTracked(decision.state.map, resource, action)) return own;
   const all = decision.admissionsOf({ leaseId, requestId }).filter(isMeant);
-  return all.reduce<Admission | undefined>(
+  const reportable = all.filter((admission) => mayReport(decision, admission, target));
+  if (reportable.length === 0 && all.length > 0) throw notItsTarget(resource);
+  return reportable.reduce<Admission | undefined>(
     (last, one) => (last === undefined || one.admittedAt > last.admittedAt ? one : last),
     undefined,
   );
