@@ -64,6 +64,11 @@ export async function checkOf(caller: Caller, replica: Replica, lease: SeenLease
   return told?.results[0]?.reason ?? null;
 }
 
+/** An answer: asked for again while there is none, as that says nothing. */
+export function surely<T>(world: World, ask: () => Promise<T | null>): Promise<T | null> {
+  return world.until(ask, (told) => told !== null);
+}
+
 /** A lease of the runner kit, through the network of these replicas. */
 export async function ofTheKit(
   stage: Stage,

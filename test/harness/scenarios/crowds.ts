@@ -3,7 +3,7 @@ import type { Caller } from '../calls.js';
 import type { Random } from '../random.js';
 import { Workload } from '../workload.js';
 import { World } from '../world.js';
-import { checkOf, hold, newRun, setEntry, writeOf } from './common.js';
+import { checkOf, hold, newRun, setEntry, surely, writeOf } from './common.js';
 import { nothingMissing, type Scenario } from './scenario.js';
 
 /** Overlapping sets in shuffled order, clients that vanish in the middle: no deadlock, no residue. */
@@ -143,11 +143,6 @@ export const f22: Scenario = {
     return { ...(await world.judge()), notes };
   },
 };
-
-/** An answer: asked for again while there is none, as that says nothing. */
-function surely<T>(world: World, ask: () => Promise<T | null>): Promise<T | null> {
-  return world.until(ask, (told) => told !== null);
-}
 
 /** Returns once the database's clock shows that time. */
 async function untilDatabase(world: World, micros: number): Promise<void> {
