@@ -2471,8 +2471,6 @@ export interface components {
         };
         /** @description Ends a lease of the caller's run. */
         ReleaseLeaseRequest: {
-            /** @description By the idempotency key of the acquire, also one whose answer was lost. An acquire by that key that arrives later is refused. Not together with leaseId. */
-            acquireKey?: string;
             /** @description The run that holds it. Required. */
             runId: string;
         };
@@ -4838,7 +4836,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description By id. Not together with acquireKey. */
+                /** @description By id. */
                 leaseId: string;
             };
             cookie?: never;

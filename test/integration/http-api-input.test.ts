@@ -306,6 +306,14 @@ describe('a body', () => {
   });
 });
 
+describe('a lease that is named in the path', () => {
+  it('is not named by a key besides, which the route does not have', async () => {
+    const body = { runId: 'r', acquireKey: 'k' };
+    const { status, json } = await api.ask('runner', `POST /leases/${'0'.repeat(32)}/release`, { body });
+    expect([status, json.violations]).toEqual([400, [{ field: 'acquireKey', description: 'is not known here' }]]);
+  });
+});
+
 describe('a write set within a request', () => {
   it('is told what is wrong with it by its place in the request, on both ports', async () => {
     const [over, under] = [{ runId: 'x', purpose: 'p'.repeat(1_025), audiences: [''] }, { entries: [] }];

@@ -145,7 +145,9 @@ function planOf(route: MethodRoute): Plan {
 
 function placedBy(places: readonly Place[], ifMatch: DescField | null): Placed {
   const placed = new Map<string, Set<string>>();
-  const all = [...places.map(lastOf), ifMatch];
+  // What is in the path takes the place of whatever else the contract would have there.
+  const instead = places.flatMap((one) => (one.place === 'path' ? (lastOf(one).oneof?.fields ?? []) : []));
+  const all = [...places.map(lastOf), ...instead, ifMatch];
   for (const field of all) {
     if (field === null) continue;
     const known = placed.get(field.parent.typeName) ?? new Set();

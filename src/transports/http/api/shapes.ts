@@ -72,7 +72,9 @@ export class Shapes {
   /** One member of a request. */
   member(field: DescField, isNeeded = isRequired(field)): z.ZodType {
     const schema = this.#list(field, (message) => this.request(message));
-    return described(isNeeded ? schema : schema.optional(), field);
+    return isNeeded
+      ? schema.openapi({ description: said(commentOn(nameOf(field))) })
+      : described(schema.optional(), field);
   }
 
   #list(field: DescField, messageOf: (message: DescMessage) => z.ZodType): z.ZodType {
