@@ -76,14 +76,18 @@ import {
   START,
   stable,
 } from './domain.js';
-import { type Audited, Auditor, mayWrite, overAt, universeOf, Violation } from './oracle.js';
+import { type Audited, overAt } from './oracle/audit/audited-lease.js';
+import { Auditor } from './oracle/auditor.js';
+import { mayWrite } from './oracle/fence-check.js';
+import { Violation } from './oracle/violation.js';
+import { universeOf } from './oracle/write-sets.js';
 
 /**
  * A world in one thread and without time: a database, a few replicas of the coordinator, and many clients. Everything
  * that happens is a step; what happens next is drawn from numbers that the test gives, so that a failure is a list of
  * numbers, and shrinks. The database is a model of the append statement (design §3); the replicas are the real
  * ReplicaLog, planBatch and decisions, with the append loop's retries as steps. After each append and each answer the
- * auditor of oracle.ts and the checks below look for a broken promise, and throw a Violation.
+ * auditor of oracle/ and the checks below look for a broken promise, and throw a Violation.
  */
 
 // ------------------------------------------------------------------------------------------------------ the small world
@@ -773,13 +777,13 @@ class Simulation {
     for (const worker of this.workers) this.stop(worker, true);
     this.drain();
     this.outlastDelays();
-    for (const [admissionId, { runId }] of this.auditor.openWrites) {
-      expectPromise(this.auditor.runs.get(runId)?.ended === false, 'R4: a stop went over an open write');
+    for (const [admissionId, { runId }] of this.auditor.facts.openWrites) {
+      expectPromise(this.auditor.facts.runs.get(runId)?.ended === false, 'R4: a stop went over an open write');
       this.settle(admissionId);
     }
     this.drain();
-    expectPromise(this.auditor.openWrites.size === 0, 'R4: writes are open that were settled');
-    for (const { ended } of this.auditor.runs.values())
+    expectPromise(this.auditor.facts.openWrites.size === 0, 'R4: writes are open that were settled');
+    for (const { ended } of this.auditor.facts.runs.values())
       expectPromise(ended, 'R4: a run was stopped and nothing of it is open, but it has not ended');
     for (const replica of this.replicas) {
       replica.follow();
@@ -788,20 +792,20 @@ class Simulation {
       expectPromise(left.length === 0, `F10: locks are left on ${replica.name}: ${left[0]}`);
       expectPromise(state.activeLeases === 0 && state.waitingLeases === 0, `F10: leases are left on ${replica.name}`);
     }
-    expectPromise(this.auditor.active.length === 0, 'F10: leases are left');
+    expectPromise(this.auditor.facts.active.length === 0, 'F10: leases are left');
     this.replay();
   }
 
   /** Lock delays end by time, on whichever replica looks. */
   private outlastDelays(): void {
-    const last = Math.max(this.database.now, ...[...this.auditor.delayed.values()].map(({ until }) => until));
+    const last = Math.max(this.database.now, ...[...this.auditor.facts.delays.values()].map(({ until }) => until));
     this.database.now = last;
     for (const replica of this.replicas) {
       replica.follow();
       this.background(replica, decideSweep);
       this.drain();
     }
-    expectPromise(this.auditor.delayed.size === 0, 'F10: lock delays are left');
+    expectPromise(this.auditor.facts.delays.size === 0, 'F10: lock delays are left');
   }
 
   // ---------------------------------------------------------------------------------------------------- time
@@ -893,7 +897,7 @@ class Simulation {
     const local = lease?.entries.filter((entry) => entry.validation === 'local' && entry.actions.length > 0) ?? [];
     for (const { resource } of local)
       expectPromise(
-        !this.auditor.deniesWrites(resource, this.database.now, issuedAt),
+        !this.auditor.facts.deniesWrites(resource, this.database.now, issuedAt),
         `P3: a credential was issued for ${resource}, which is frozen`,
       );
   }
@@ -926,7 +930,7 @@ class Simulation {
     const { held, queued, doubted } = this.reference;
     // One whose set has its start ahead may wait for that alone; it is granted when somebody looks.
     if (lease.request?.resourceSet === 'soon') return;
-    if (this.auditor.isFrozen(lease)) return;
+    if (this.auditor.facts.isFrozen(lease)) return;
     const place = lease.waiting?.queuedAt ?? 0;
     for (const { key, mode } of locksOfLease(lease)) {
       for (const other of INCOMPATIBLE[mode]) {
@@ -1138,7 +1142,7 @@ class Simulation {
 
   /** A client calls some replica. A paused one takes the call, and does nothing about it. */
   private call(): void {
-    const working = this.workers.filter((worker) => this.auditor.runs.get(worker.runId)?.ended === false);
+    const working = this.workers.filter((worker) => this.auditor.facts.runs.get(worker.runId)?.ended === false);
     const worker = this.draw.pick(this.draw.chance(90) ? working : this.workers);
     const replica = this.draw.pick(this.replicas);
     if (replica === undefined) return;
@@ -1155,7 +1159,7 @@ class Simulation {
     else if (what < 73) this.check(worker, replica);
     else if (what < 82) this.admit(worker, replica);
     else if (what < 88) this.report(replica);
-    else if (what < 89) this.settle(this.draw.pick([...this.auditor.openWrites.keys()]), replica);
+    else if (what < 89) this.settle(this.draw.pick([...this.auditor.facts.openWrites.keys()]), replica);
     else if (what < 90) this.revoke(replica);
     else if (what < 91) this.takeOver(worker, replica);
     else if (what < 92) this.stop(worker, this.draw.chance(50), replica);
@@ -1165,7 +1169,9 @@ class Simulation {
   }
 
   private createRun(authority: Micros): void {
-    const parents = this.workers.filter(({ runId, made }) => made && this.auditor.runs.get(runId)?.ended === false);
+    const parents = this.workers.filter(
+      ({ runId, made }) => made && this.auditor.facts.runs.get(runId)?.ended === false,
+    );
     const parent = this.draw.chance(50) ? this.draw.pick(parents) : undefined;
     const worker: Worker = {
       runId: this.fresh('run'),
@@ -1177,7 +1183,7 @@ class Simulation {
       credentials: [],
       made: false,
     };
-    const latest = this.auditor.runs.get(parent?.runId ?? '')?.authorityEndsAt ?? Number.POSITIVE_INFINITY;
+    const latest = this.auditor.facts.runs.get(parent?.runId ?? '')?.authorityEndsAt ?? Number.POSITIVE_INFINITY;
     const authorityEndsAt = Math.min(this.database.now + authority, latest);
     const command = {
       principal: worker.principal,
@@ -1220,7 +1226,7 @@ class Simulation {
   /** A lease of its run's parent, mostly one that lives. */
   private wholeFor({ parent }: Worker): Lease | undefined {
     const told = [...(parent?.told.values() ?? [])];
-    const live = told.filter(({ leaseId }) => this.auditor.isLive(leaseId, this.database.now));
+    const live = told.filter(({ leaseId }) => this.auditor.facts.isLive(leaseId, this.database.now));
     return this.draw.pick(live.length > 0 ? live : told);
   }
 
@@ -1271,7 +1277,7 @@ class Simulation {
       freshLeaseId: this.fresh('lease'),
       ...(other && { fingerprint: `${asked.command.fingerprint} changed` }),
     };
-    const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+    const bound = this.auditor.facts.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
     const call = asked;
     replica.submit(
       this.command(
@@ -1284,7 +1290,7 @@ class Simulation {
           answered: ({ decided, lease }) => this.acquired(worker, replica, call, command, decided, lease, bound),
           failed: (error) => {
             if (!(error instanceof Fault) || error.reason !== 'IDEMPOTENCY_KEY_REUSED') return;
-            const now = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+            const now = this.auditor.facts.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
             expectPromise(
               now !== undefined && (now.use !== 'acquire' || now.fingerprint !== command.fingerprint),
               'P6: a key was refused as used for another request, but was not',
@@ -1308,7 +1314,7 @@ class Simulation {
     const key = command.idempotencyKey;
     const part = command.delegatedFrom === '' ? '' : 'part ';
     this.count(part + (decided.kind === 'refusal' ? `refused ${decided.refusal.kind}` : decided.kind));
-    const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, key));
+    const bound = this.auditor.facts.keys.get(bindingId(`run:${worker.runId}`, key));
     if (decided.kind !== 'refusal') {
       expectPromise(
         bound?.leaseId === decided.leaseId,
@@ -1331,14 +1337,14 @@ class Simulation {
       NEVER_GRANTED.has(kind) || refusedInTurn,
       `P6: the key ${key} is bound, but its retry was refused as ${kind}`,
     );
-    const known = this.auditor.leases.get(boundBefore.leaseId);
+    const known = this.auditor.facts.leases.get(boundBefore.leaseId);
     expectPromise(known?.grantedAt == null, `P6: the key ${key} was granted, but its retry was refused as ${kind}`);
   }
 
   /** One that the worker was told of, mostly one that it may think live. */
   private someLease(worker: Worker): Lease | undefined {
     const told = [...worker.told.values()];
-    const live = told.filter((lease) => this.auditor.isLive(lease.leaseId, this.database.now));
+    const live = told.filter((lease) => this.auditor.facts.isLive(lease.leaseId, this.database.now));
     return this.draw.pick(live.length > 0 && this.draw.chance(75) ? live : told.slice(-6));
   }
 
@@ -1389,7 +1395,7 @@ class Simulation {
             this.count(decided.kind === 'refusal' ? `amendment ${decided.refusal.kind}` : 'amended');
             if (decided.kind === 'refusal' || after === undefined) return;
             const { effectiveAt } = decided;
-            const bound = this.auditor.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
+            const bound = this.auditor.facts.keys.get(bindingId(`run:${worker.runId}`, command.idempotencyKey));
             expectPromise(bound?.leaseId === command.leaseId, 'P6: an amendment was answered that is not in the log');
             expectPromise(
               asked.effectiveAt === null || asked.effectiveAt === effectiveAt,
@@ -1443,12 +1449,12 @@ class Simulation {
         answered: ({ outcome, effectiveAt }) => {
           this.count(`release ${outcome}`);
           const released =
-            leaseId ?? this.auditor.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
+            leaseId ?? this.auditor.facts.keys.get(bindingId(`run:${worker.runId}`, acquireKey ?? ''))?.leaseId;
           if (released !== undefined && released !== '') this.endAnswered(released, worker.runId, effectiveAt);
         },
         failed: (error) => {
           if (!(error instanceof Fault) || error.reason !== 'LEASE_NOT_FOUND') return;
-          const known = this.auditor.leases.get(leaseId ?? '');
+          const known = this.auditor.facts.leases.get(leaseId ?? '');
           expectPromise(known?.runId !== worker.runId, 'F16: a run was told that its own lease is not there');
         },
       }),
@@ -1456,10 +1462,10 @@ class Simulation {
   }
 
   private endAnswered(leaseId: string, runId: string | null, inForceAt: Micros): void {
-    const lease = this.auditor.leases.get(leaseId);
+    const lease = this.auditor.facts.leases.get(leaseId);
     expectPromise(lease?.state === 'ended', `P8: the end of ${leaseId} was answered, but it has not ended`);
     expectPromise(runId === null || lease.runId === runId, `F16: ${leaseId} of another run was released`);
-    const accepted = this.auditor.acceptedUntil(leaseId);
+    const accepted = this.auditor.facts.acceptedUntil(leaseId);
     expectPromise(
       accepted <= inForceAt,
       `P3: ${leaseId} is accepted until ${accepted}, but its end in force at ${inForceAt}`,
@@ -1468,7 +1474,7 @@ class Simulation {
   }
 
   private revoke(replica: SimReplica): void {
-    const lease = this.draw.pick([...this.auditor.leases.values()].slice(-10));
+    const lease = this.draw.pick([...this.auditor.facts.leases.values()].slice(-10));
     if (lease === undefined) return;
     const command = { leaseId: lease.leaseId, reason: 'sim', requestIds: [] };
     replica.submit(
@@ -1480,7 +1486,7 @@ class Simulation {
   }
 
   private freezeOrThaw(replica: SimReplica): void {
-    const frozen = this.draw.pick([...this.auditor.freezes.keys()]);
+    const frozen = this.draw.pick([...this.auditor.facts.freezes.keys()]);
     if (frozen !== undefined && this.draw.chance(60)) {
       this.thaw(this.draw.chance(90) ? frozen : 'cfg/b', replica);
       return;
@@ -1630,7 +1636,7 @@ class Simulation {
       this.command('operator', (decision) => decideStopRun(decision, command), {
         answered: (end) => {
           this.count('stop');
-          for (const lease of this.auditor.leases.values())
+          for (const lease of this.auditor.facts.leases.values())
             if (lease.runId === runId) this.endAnswered(lease.leaseId, runId, end.effectiveAt);
         },
         failed: () => undefined,
@@ -1660,7 +1666,7 @@ class Simulation {
             // Whoever does not know what came of a call repeats it, on another replica.
             if (error instanceof Crashed && tries > 0) submit(this.draw.pick(this.replicas) as SimReplica, tries - 1);
             if (!(error instanceof Fault) || error.reason !== 'RUN_ENDED') return;
-            const bound = this.auditor.keys.has(bindingId(`run:${worker.runId}`, key));
+            const bound = this.auditor.facts.keys.has(bindingId(`run:${worker.runId}`, key));
             expectPromise(!bound, 'P6: the retry of a change that happened was refused');
           },
         }),
@@ -1695,7 +1701,9 @@ class Simulation {
   /** A target checks a tracked write; now and then once more by the same request id, as if the answer had been lost. */
   private admit(worker: Worker, replica: SimReplica): void {
     const again = this.draw.chance(25) ? this.draw.pick([...this.letInBy.values()].slice(-6)) : undefined;
-    const live = [...worker.told.values()].filter(({ leaseId }) => this.auditor.isLive(leaseId, this.database.now));
+    const live = [...worker.told.values()].filter(({ leaseId }) =>
+      this.auditor.facts.isLive(leaseId, this.database.now),
+    );
     const lease = again === undefined ? (this.draw.pick(live) ?? this.someLease(worker)) : undefined;
     const entry = this.draw.pick(lease?.entries.filter(({ resource }) => /^(tok|svc|cfg)\//.test(resource)) ?? []);
     if (again === undefined && (lease === undefined || entry === undefined || entry.access !== 'write')) return;
@@ -1735,8 +1743,11 @@ class Simulation {
   private admitted(letIn: LetIn, before: LetIn | undefined): void {
     const { admissionId, requestId } = letIn;
     this.count('tracked check ok');
-    expectPromise(this.auditor.admitted.has(admissionId), `P8: ${admissionId} was answered, and is not in the log`);
-    if (before !== undefined && this.auditor.openWrites.has(before.admissionId))
+    expectPromise(
+      this.auditor.facts.admitted.has(admissionId),
+      `P8: ${admissionId} was answered, and is not in the log`,
+    );
+    if (before !== undefined && this.auditor.facts.openWrites.has(before.admissionId))
       expectPromise(admissionId === before.admissionId, `R4: one check by ${requestId} has two admissions`);
     this.letInBy.set(requestId, letIn);
     this.underWay.push(letIn);
@@ -1764,7 +1775,10 @@ class Simulation {
           this.count(`report ${outcome} ${result}`);
           // By its check alone a report may be about a later attempt of the same request id.
           if (!byCheck && result !== 'unknown')
-            expectPromise(!this.auditor.openWrites.has(admissionId), `R4: ${admissionId} was reported, and is open`);
+            expectPromise(
+              !this.auditor.facts.openWrites.has(admissionId),
+              `R4: ${admissionId} was reported, and is open`,
+            );
         },
         failed: (error) => this.count(`report ${error instanceof Fault ? error.reason : 'lost'}`),
       }),
@@ -1778,7 +1792,7 @@ class Simulation {
       this.command('operator', (decision) => decideSettleInDoubt(decision, command), {
         answered: ({ settledNow }) => {
           this.count(settledNow ? 'settled' : 'settled before');
-          expectPromise(!this.auditor.openWrites.has(admissionId), `R4: ${admissionId} was settled, and is open`);
+          expectPromise(!this.auditor.facts.openWrites.has(admissionId), `R4: ${admissionId} was settled, and is open`);
         },
         failed: (error) => this.count(`settle ${error instanceof Fault ? error.reason : 'lost'}`),
       }),
@@ -1864,8 +1878,8 @@ class Simulation {
         // The read-index statement was sent by a process that runs, and is carried out.
         if (replica.paused) return;
         check.gate = this.database.gate();
-        check.live = this.auditor.isLive(check.leaseId, this.database.now);
-        check.lease = this.auditor.leases.get(check.leaseId);
+        check.live = this.auditor.facts.isLive(check.leaseId, this.database.now);
+        check.lease = this.auditor.facts.leases.get(check.leaseId);
       } else if (!replica.paused) {
         replica.checks.splice(replica.checks.indexOf(check), 1);
         this.checked(check, replica.answerCheck(check).verdict);
@@ -1884,7 +1898,10 @@ class Simulation {
     const enforced = result.reason === 'ok';
     if (result.reason === 'in_doubt') return;
     // The answer is that of the whole log up to now, at the time of the gate or of its last event.
-    const isFrozen = this.auditor.deniesWrites(write.resource, Math.max(check.gate?.now ?? 0, this.reference.time));
+    const isFrozen = this.auditor.facts.deniesWrites(
+      write.resource,
+      Math.max(check.gate?.now ?? 0, this.reference.time),
+    );
     if (result.reason === 'frozen') {
       expectPromise(isFrozen, `P8: a write to ${write.resource} was denied as frozen, and it is not`);
       return;
@@ -1906,8 +1923,8 @@ class Simulation {
       );
       return;
     }
-    const now = this.auditor.leases.get(leaseId);
-    const live = check.live && now !== undefined && this.auditor.isLive(leaseId, this.database.now + SECOND);
+    const now = this.auditor.facts.leases.get(leaseId);
+    const live = check.live && now !== undefined && this.auditor.facts.isLive(leaseId, this.database.now + SECOND);
     const denied = live && covered(check.lease) && covered(now) && overAt(now) > this.reference.time;
     expectPromise(
       !denied,

@@ -22,7 +22,8 @@ import {
   stable,
   tokenOn,
 } from '../support/domain.js';
-import { covers, universeOf } from '../support/oracle.js';
+import { covers } from '../support/oracle/entry.js';
+import { universeOf } from '../support/oracle/write-sets.js';
 import { sampleEntry, sampleLease } from '../support/sample-records.js';
 
 const TRACKED: ConflictMapDocument = {

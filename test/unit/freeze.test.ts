@@ -10,7 +10,8 @@ import { decodeEvent } from '../../src/engine/event-codec.js';
 import { DueTimes } from '../../src/engine/replica.js';
 import { GENESIS } from '../../src/engine/replica-state.js';
 import { DOCUMENT, digestOf, leased, Namespace, optimistic, read, START, stable, writeSet } from '../support/domain.js';
-import { covers, isFrozen } from '../support/oracle.js';
+import { covers } from '../support/oracle/entry.js';
+import { isFrozen } from '../support/oracle/pattern.js';
 
 const TASK = { entries: [], task: { name: 'edit', parameters: { id: 'a' } }, resourceSet: null };
 const SET = { entries: [], task: null, resourceSet: 'now' };

@@ -9,7 +9,7 @@ import type { LeaseEntry } from '../../src/domain/lease.js';
 import { keySubject, type Lock, leafKey, locksOf, nodeKey, resourceLocks, ruleKey } from '../../src/domain/locks.js';
 import { compatible, INCOMPATIBLE, MODES, type Mode } from '../../src/domain/modes.js';
 import { compiled, EVERYTHING, leased, optimistic, read, stable, writeSet } from '../support/domain.js';
-import { Oracle, universeOf } from '../support/oracle.js';
+import { Oracle, universeOf } from '../support/oracle/write-sets.js';
 import { sampleEntry } from '../support/sample-records.js';
 
 /** Whether two runs could hold these locks at once: what the lock tables decide by. */

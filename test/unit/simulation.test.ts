@@ -9,7 +9,9 @@ import { GENESIS_HASH, hashEvent } from '../../src/engine/hash-chain.js';
 import { GENESIS } from '../../src/engine/replica-state.js';
 import type { EventRecord } from '../../src/storage/store.js';
 import { DOCUMENT, digestOf, leased, MAX_SKEW, Namespace, optimistic, START, stable } from '../support/domain.js';
-import { Auditor, universeOf, Violation } from '../support/oracle.js';
+import { Auditor } from '../support/oracle/auditor.js';
+import { Violation } from '../support/oracle/violation.js';
+import { universeOf } from '../support/oracle/write-sets.js';
 import { type Sabotage, simulate } from '../support/simulation.js';
 
 /** How many worlds; more of them with WRIT_SIM_RUNS. */

@@ -22,7 +22,8 @@ import {
   stable,
   tokenOn,
 } from '../support/domain.js';
-import { Oracle, OracleQueue, universeOf } from '../support/oracle.js';
+import { OracleQueue } from '../support/oracle/queue.js';
+import { Oracle, universeOf } from '../support/oracle/write-sets.js';
 import { sampleWaiter } from '../support/sample-records.js';
 
 const LONG = 600 * SECOND;

@@ -1,7 +1,9 @@
 import { decodeEvent } from '../../../src/engine/event-codec.js';
 import { GENESIS_HASH, hashEvent } from '../../../src/engine/hash-chain.js';
 import type { EventRecord } from '../../../src/storage/store.js';
-import { Auditor, Violation as BrokenPromise, universeOf } from '../../support/oracle.js';
+import { Auditor } from '../../support/oracle/auditor.js';
+import { Violation as BrokenPromise } from '../../support/oracle/violation.js';
+import { universeOf } from '../../support/oracle/write-sets.js';
 import type { Checker, History, Violation } from '../history.js';
 
 /** Of every coordinator that the harness starts (WRIT_MAX_CLOCK_SKEW). */

@@ -1,4 +1,5 @@
-import { covers, Oracle, universeOf } from '../../support/oracle.js';
+import { covers } from '../../support/oracle/entry.js';
+import { Oracle, universeOf } from '../../support/oracle/write-sets.js';
 import { type Answered, answered, type Call, type Checker, type Moment, type Violation } from '../history.js';
 import { auditOf } from './audit.js';
 import { isPartOf, type Knowledge, type KnownLease, knowledgeOf } from './knowledge.js';

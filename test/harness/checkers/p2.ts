@@ -1,4 +1,4 @@
-import { covers } from '../../support/oracle.js';
+import { covers } from '../../support/oracle/entry.js';
 import { type Checker, groupBy, type Moment, type SeenEntry, type Violation } from '../history.js';
 import { auditOf } from './audit.js';
 import { type KnownLease, knowledgeOf } from './knowledge.js';

@@ -1,4 +1,4 @@
-import { mayWrite } from '../../support/oracle.js';
+import { mayWrite } from '../../support/oracle/fence-check.js';
 import { type Answered, answered, type Call, type CheckedWrite, type Checker, type SeenEntry } from '../history.js';
 import { auditOf } from './audit.js';
 import { knowledgeOf } from './knowledge.js';

@@ -1,4 +1,4 @@
-import { Oracle, universeOf } from '../../support/oracle.js';
+import { Oracle, universeOf } from '../../support/oracle/write-sets.js';
 import { type Answered, answered, type Checker, callsOf, type Moment, type Violation } from '../history.js';
 import { auditOf } from './audit.js';
 import { type Knowledge, type KnownLease, keyOf, knowledgeOf } from './knowledge.js';
