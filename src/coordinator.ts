@@ -16,6 +16,7 @@ import { createMetrics, type Metrics } from './platform/metrics.js';
 import { openServerTls, type ServerTls } from './platform/server-tls.js';
 import { createServices, type Services } from './services/index.js';
 import { RouteTables } from './services/route-tables.js';
+import { isPooledPrepared } from './storage/postgres/errors.js';
 import { checkSchemaAt, SchemaError } from './storage/postgres/migrate.js';
 import { createPostgresStore } from './storage/postgres/postgres-store.js';
 import { createRedisEventStream } from './storage/redis/redis-event-stream.js';
@@ -267,8 +268,8 @@ class ComposedCoordinator implements Coordinator {
     });
     await this.#services.start().catch((error: unknown) => {
       // A database that is reached but may not be believed: not durable, its clock behind the log, a standby.
-      const unfit = error instanceof Fault && error.faultClass === 'unavailable';
-      throw unfit ? new StartError(EXIT.database, error.message, error) : error;
+      const unfit = (error instanceof Fault && error.faultClass === 'unavailable') || isPooledPrepared(error);
+      throw unfit ? new StartError(EXIT.database, (error as Error).message, error) : error;
     });
   }
 

@@ -233,7 +233,7 @@ function describe(error: unknown, endpoint: string): Report {
     code,
     reason,
     message,
-    hint: HINTS_BY_REASON[reason] ?? (code === 'UNAVAILABLE' ? hintOnTls(message) : undefined) ?? HINTS[code] ?? '',
+    hint: hintFor(error),
     violations,
     metadata,
     requestId,
@@ -268,11 +268,21 @@ function hintOnTls(message: string): string | undefined {
 }
 
 const HINTS: Partial<Record<WritError['code'], string>> = {
-  UNAVAILABLE: NOBODY_THERE,
   DEADLINE_EXCEEDED: NOBODY_THERE,
   UNAUTHENTICATED:
     'Is it the token of this coordinator? --token-file, WRIT_TOKEN or WRIT_DATA_DIR says which is taken.',
 };
+
+/** A coordinator that gives a reason is there, and the reason says it. */
+const READINESS =
+  'A coordinator is there and cannot decide now: its /readyz says why, `writ doctor` looks at its database.';
+
+function hintFor({ code, reason, message }: WritError): string {
+  const byReason = HINTS_BY_REASON[reason];
+  if (byReason !== undefined) return byReason;
+  if (code !== 'UNAVAILABLE') return HINTS[code] ?? '';
+  return hintOnTls(message) ?? (reason === '' ? NOBODY_THERE : READINESS);
+}
 
 const HINTS_BY_REASON: Readonly<Record<string, string>> = {
   IDEMPOTENCY_KEY_REUSED:

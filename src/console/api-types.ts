@@ -2132,7 +2132,7 @@ export interface components {
             conflictMapVersion: string;
             /**
              * Format: date-time
-             * @description When it was created.
+             * @description When it was created; unset once the beginning of its log has been cut off.
              * @example 2026-12-01T10:00:00.000123Z
              */
             createdAt?: string;

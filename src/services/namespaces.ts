@@ -11,7 +11,7 @@ async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceV
   const { value } = await engine.read(({ state }) => ({
     name: state.namespace,
     database: deps.installation.databaseOf(state.namespace),
-    createdAt: first?.time ?? 0,
+    createdAt: first?.time ?? null,
     revision: state.revision,
     mapVersion: state.mapVersion,
     liveLeases: state.activeLeases,

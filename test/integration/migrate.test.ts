@@ -1,10 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import pg from 'pg';
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest';
 import { checkSchema, checkSchemaAt, migrate } from '../../src/storage/postgres/migrate.js';
 import { createPostgresStore } from '../../src/storage/postgres/postgres-store.js';
+import { cli } from '../support/cli.js';
+import { makeTestDirectory } from '../support/global-setup.js';
 import { later } from '../support/later.js';
 import { createTestDatabase, PREPARED, type TestDatabase } from '../support/postgres.js';
 import { sampleBatch } from '../support/sample-records.js';
@@ -111,6 +115,15 @@ describe('migrate', () => {
   });
 
   // Prepared statements keep the plan that was made while a table was empty.
+  it('doctor says which settings a role does not have', async () => {
+    const tokens = join(await makeTestDirectory('doctor'), 'tokens.json');
+    await writeFile(tokens, '{"principals":[]}');
+    const env = { WRIT_DATABASE_URL: database.url, WRIT_TOKENS_FILE: tokens, WRIT_GRPC_PORT: '0', WRIT_HTTP_PORT: '0' };
+    expect((await cli(['doctor'], { env })).stdout).toMatch(/^role settings +warning .*statement_timeout/m);
+    await migrate(database.url, { log });
+    expect((await cli(['doctor'], { env })).stdout).toMatch(/^role settings +ok/m);
+  });
+
   it('looks up by the index that was made for it, also on an empty table', async () => {
     await migrate(database.url, { log });
     const expected = {

@@ -228,6 +228,12 @@ describe('what went wrong', () => {
     expect(stderr).not.toContain('writ serve');
   });
 
+  it('a coordinator that says why it cannot decide is not told as missing', async () => {
+    const client = failing(new WritError('UNAVAILABLE', 'words', { reason: 'DATABASE_CHANGED' }));
+    const { code, stderr } = await cli(['namespace', 'list'], { client });
+    expect([code, stderr.includes('/readyz'), stderr.includes('writ serve')]).toEqual([5, true, false]);
+  });
+
   it('a database URL of another form is a wrong setting, and told without its password', async () => {
     const env = { WRIT_DATABASE_URL: 'mysql://writ:s3cret@127.0.0.1:1/writ' };
     const { code, stderr } = await cli(['migrate'], { env });

@@ -19,6 +19,7 @@ import { type Config, ConfigError, readConfig, unreadVariables } from '../../pla
 import { expiryWarning, loadTls } from '../../platform/server-tls.js';
 import { isLoopback } from '../../platform/settings.js';
 import { clientConfig } from '../../storage/postgres/connections.js';
+import { ROLE_SETTINGS } from '../../storage/postgres/role-settings.js';
 import { action, type Cli } from '../cli.js';
 import { EXIT } from '../exit-codes.js';
 import { counted } from '../show.js';
@@ -263,6 +264,8 @@ interface ServerFacts {
   readonly full_page_writes: string;
   readonly encoding: string;
   readonly in_recovery: boolean;
+  /** Those of `ROLE_SETTINGS` that nobody has set for this session. */
+  readonly unset: string;
   readonly now_ms: string;
 }
 
@@ -274,6 +277,8 @@ SELECT current_setting('server_version') AS version,
        current_setting('full_page_writes') AS full_page_writes,
        current_setting('server_encoding') AS encoding,
        pg_is_in_recovery() AS in_recovery,
+       (SELECT coalesce(string_agg(s.name, ', ' ORDER BY s.name), '') FROM pg_settings AS s
+         WHERE s.name = ANY(string_to_array('${Object.keys(ROLE_SETTINGS).join(',')}', ',')) AND s.source = 'default') AS unset,
        (extract(epoch FROM clock_timestamp()) * 1000)::text AS now_ms`;
 
 async function database(url: string, embedded: boolean): Promise<Finding[]> {
@@ -293,6 +298,7 @@ async function database(url: string, embedded: boolean): Promise<Finding[]> {
     return [
       ...serverFindings(row),
       skew(Number(row.now_ms) - (sent + received) / 2, received - sent),
+      roleSettings(row.unset),
       await schema(client, embedded),
     ];
   } catch (error) {
@@ -303,7 +309,7 @@ async function database(url: string, embedded: boolean): Promise<Finding[]> {
 }
 
 /** Without these an acknowledged grant can be lost (P8), or the coordinator refuses to start. */
-export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
+export function serverFindings(row: Omit<ServerFacts, 'now_ms' | 'unset'>): Finding[] {
   const major = Number(row.major);
   const [oldest, newest] = POSTGRES_VERSIONS;
   const on = (name: 'fsync' | 'full_page_writes', value: string) =>
@@ -325,6 +331,13 @@ export function serverFindings(row: Omit<ServerFacts, 'now_ms'>): Finding[] {
     on('full_page_writes', row.full_page_writes),
     row.encoding === 'UTF8' ? ok('encoding', 'UTF8') : wrong('encoding', `${row.encoding}; UTF8 is needed`),
   ];
+}
+
+/** They are kept with the role and the database: a second role, and a database that a dump was loaded into, have none. */
+function roleSettings(unset: string): Finding {
+  return unset === ''
+    ? ok('role settings', 'made')
+    : warning('role settings', `not made for this role: ${unset}; see docs/operations.md#your-own`);
 }
 
 function skew(ms: number, roundTripMs: number): Finding {

@@ -5,7 +5,8 @@ export interface NamespaceView {
   /** That it lives in. */
   readonly database: string;
   readonly name: string;
-  readonly createdAt: Micros;
+  /** Null: the event that said so is in an archive, the log was cut. */
+  readonly createdAt: Micros | null;
   readonly revision: number;
   readonly mapVersion: number;
   readonly liveLeases: number;

@@ -32,7 +32,7 @@ export function toStoreError(error: unknown, phase: Phase): StoreError {
   if (error instanceof StoreError) return error;
   const message = error instanceof Error ? error.message : String(error);
   if (error instanceof pg.DatabaseError) {
-    const said = `${message} (${error.code ?? 'no code'}${error.constraint ? `, ${error.constraint}` : ''})`;
+    const said = `${message} (${error.code ?? 'no code'}${error.constraint ? `, ${error.constraint}` : ''})${pooledHint(error)}`;
     return new StoreError(kindOfAnswer(error, phase), `the database answered: ${said}`, error);
   }
   if (error instanceof RangeError || error instanceof TypeError || error instanceof SyntaxError) {
@@ -42,6 +42,16 @@ export function toStoreError(error: unknown, phase: Phase): StoreError {
     return new StoreError('unknown_outcome', `the answer of the database was lost: ${message}`, error);
   }
   return new StoreError('unavailable', `the database cannot be reached: ${message}`, error);
+}
+
+/** A pooler in transaction mode let two statements of one client meet different servers, or one server two clients. */
+export function isPooledPrepared(error: unknown): boolean {
+  const cause = error instanceof StoreError ? error.cause : error;
+  return cause instanceof pg.DatabaseError && (cause.code === '42P05' || cause.code === '26000');
+}
+
+function pooledHint(error: pg.DatabaseError): string {
+  return isPooledPrepared(error) ? '; behind a pooler in transaction mode WRIT_DATABASE_PREPARED must be off' : '';
 }
 
 /** For the `catch` of a promise. */

@@ -3,6 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { runner } from 'node-pg-migrate';
 import pg from 'pg';
 import { clientConfig } from './connections.js';
+import { ROLE_SETTINGS } from './role-settings.js';
 
 /**
  * The schema, brought up to date by numbered SQL files (migrations/), each applied once, in order, all of them in one
@@ -55,23 +56,6 @@ const TABLE = 'schema_migration';
 const CONNECT_TIMEOUT_MS = 10_000;
 /** Advisory lock: `writ` in ASCII as for namespaces would be a namespace's; this is the next class. */
 const LOCK = '2003986805, 1';
-
-/**
- * Settings for the sessions of our role in this database: settings of the role, because a pooler refuses them in the
- * startup packet. They bound what a forgotten or stopped client can hold, and fix plans:
- * - every query of ours has an index that serves it, but a plan made while a table was empty, and kept by a prepared
- *   statement, would go on scanning it when it is not: hence no sequential scans, and generic plans only, which the long
- *   append would otherwise be planned again for, at about the cost of executing it;
- * - jit: compiling takes longer than any of our statements.
- */
-const SETTINGS: Readonly<Record<string, string>> = {
-  statement_timeout: '60s',
-  lock_timeout: '5s',
-  idle_in_transaction_session_timeout: '10s',
-  jit: 'off',
-  plan_cache_mode: 'force_generic_plan',
-  enable_seqscan: 'off',
-};
 
 /** Creates the schema or brings it up to date; does nothing when it is. Safe in several processes at once. */
 export async function migrate(url: string, options: MigrateOptions): Promise<void> {
@@ -198,7 +182,7 @@ SELECT quote_ident(current_user) AS role, quote_ident(d.datname) AS database,
 FROM pg_database AS d WHERE d.datname = current_database()`);
   const [where] = rows;
   if (where === undefined) throw new Error('the server did not say who we are');
-  const missing = Object.entries(SETTINGS).filter(([name]) => !where.made.includes(name));
+  const missing = Object.entries(ROLE_SETTINGS).filter(([name]) => !where.made.includes(name));
   if (missing.length === 0) return;
   const targets = [`ALTER ROLE ${where.role} IN DATABASE ${where.database}`, `ALTER DATABASE ${where.database}`];
   for (const target of targets) {

@@ -27,7 +27,7 @@ export const namespaceMethods: UnaryMethods<wire.NamespaceServiceServer> = {
 function toNamespace(view: NamespaceView): wire.Namespace {
   return {
     name: view.name,
-    createdAt: toTimestamp(view.createdAt),
+    createdAt: view.createdAt === null ? undefined : toTimestamp(view.createdAt),
     logRevision: BigInt(view.revision),
     conflictMapVersion: BigInt(view.mapVersion),
     liveLeases: view.liveLeases,

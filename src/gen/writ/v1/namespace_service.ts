@@ -25,7 +25,7 @@ import { PageRequest } from "./types.js";
 export interface Namespace {
   /** 1 to 64 characters of a-z, 0-9 and "-", beginning with a letter. */
   name: string;
-  /** When it was created. */
+  /** When it was created; unset once the beginning of its log has been cut off. */
   createdAt?:
     | Timestamp
     | undefined;
