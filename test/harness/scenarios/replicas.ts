@@ -186,6 +186,12 @@ async function underWay(world: World, replica: Replica, other: Replica, round: n
   const entries = [setEntry(`kept/under-way-${round}`)];
   await hold(caller, other, entries, { ttlMs: 10_000 });
   const runId = await newRun(caller, other);
+  // Just after a restart the caller may not have found the replica again: then the call would not get there at all.
+  const { run } = replica.client('runner');
+  await world.until(
+    () => run.getRun({ runId }).catch(() => null),
+    (found) => found !== null,
+  );
   const waiting = caller.acquire(replica, { runId, key: `under-way-${round}`, entries }, { waitMs: 25_000 });
   const { lease } = other.client('operator');
   await world.until(
