@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { WritError } from '../../src/clients/common/errors.js';
 import { ReleaseLeaseResponse, ReleaseOutcome } from '../../src/gen/writ/v1/lease_service.js';
-import { ListNamespacesResponse } from '../../src/gen/writ/v1/namespace_service.js';
+import { GetNamespaceResponse, ListNamespacesResponse } from '../../src/gen/writ/v1/namespace_service.js';
 import { cli } from '../support/cli.js';
 
 let directory: string;
@@ -138,6 +138,23 @@ describe('whom it calls, and as whom', () => {
       expect(stderr).toContain('dev-tokens.json');
     }
   });
+});
+
+it('the status of one namespace needs no list of all, which a database that is away would refuse', async () => {
+  const client = {
+    namespaces: {
+      listNamespaces: () => Promise.reject(new WritError('UNAVAILABLE', 'a database is away')),
+      getNamespace: async () => GetNamespaceResponse.fromPartial({ namespace: { name: 'team' } }),
+    },
+    run: { listRuns: async () => ({ runs: [], nextPageToken: '' }) },
+    lease: {
+      listFreezes: async () => ({ freezes: [], nextPageToken: '' }),
+      listInDoubt: async () => ({ writes: [], nextPageToken: '' }),
+    },
+  };
+  const { code, stdout } = await cli(['status', '--namespace', 'team'], { client });
+  expect(code).toBe(0);
+  expect(stdout).toMatch(/^team /m);
 });
 
 describe('what went wrong', () => {

@@ -1,4 +1,5 @@
 import type { Command } from 'commander';
+import type { WritClient } from '../../clients/common/connect.js';
 import { protoJson } from '../../contract/proto-json.js';
 import { OpenWrite } from '../../gen/writ/v1/lease_service.js';
 import { Namespace } from '../../gen/writ/v1/namespace_service.js';
@@ -20,12 +21,8 @@ export function registerStatus(program: Command, cli: Cli): void {
   action(status, cli, async ({ out, options, namespace, client }) => {
     const writ = await client('operator');
     const began = performance.now();
-    const all = await pages(
-      (page) => writ.namespaces.listNamespaces({ page }),
-      (answer) => answer.namespaces,
-    );
+    const chosen = await namespacesOf(writ, namespace);
     const answeredInMs = Math.round(performance.now() - began);
-    const chosen = namespace === '' ? all : all.filter((one) => one.name === namespace);
     const attention = await pages(
       (page) => writ.run.listRuns({ namespace: namespace === '' ? 'default' : namespace, states: ATTENTION, page }),
       (answer) => answer.runs,
@@ -76,6 +73,17 @@ export function registerStatus(program: Command, cli: Cli): void {
     );
     return EXIT.ok;
   });
+}
+
+/** One that is named is asked for by itself: the list of all needs all databases. */
+async function namespacesOf(writ: WritClient, namespace: string): Promise<readonly Namespace[]> {
+  if (namespace === '')
+    return pages(
+      (page) => writ.namespaces.listNamespaces({ page }),
+      (answer) => answer.namespaces,
+    );
+  const { namespace: one } = await writ.namespaces.getNamespace({ name: namespace });
+  return one === undefined ? [] : [one];
 }
 
 function row(one: Namespace): string[] {
