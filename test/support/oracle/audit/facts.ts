@@ -53,6 +53,8 @@ export class Facts {
   lastToken: Micros = 0;
   mapPutAt: Micros = 0;
   sets: NonNullable<ConflictMapDocument['sets']> = {};
+  /** Leases as they are, which were found to overlap no other that is live; a change of the map changes every lease. */
+  readonly apart = new WeakSet<Audited>();
   /** Pairs that the admin let stand until they end. */
   readonly excused = new Set<string>();
   /** Ended leases that some view has not heard of, or of which some verifier within the skew still accepts a credential. */

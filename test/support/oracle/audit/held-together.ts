@@ -3,11 +3,16 @@ import { promise } from '../violation.js';
 import { overAt, pairOf, usable } from './audited-lease.js';
 import type { Facts } from './facts.js';
 
-/** P1, after an append: no two live leases of different runs are incompatible. */
+/**
+ * P1, after an append: no two live leases of different runs are incompatible. Two that were found apart are still, as long as
+ * both are as they were then.
+ */
 export function nobodyOverlaps(facts: Facts, keptUntilEnd: ReadonlySet<string>, databaseNow: Micros): void {
   const active = facts.active.filter((lease) => overAt(lease) > databaseNow);
-  for (const [index, a] of active.entries()) {
-    for (const b of active.slice(index + 1)) {
+  const changed = active.filter((lease) => !facts.apart.has(lease));
+  for (const a of changed) {
+    facts.apart.add(a);
+    for (const b of active) {
       if (a.runId === b.runId || facts.isRelated(a, b)) continue;
       const why = facts.oracle.incompatible(a.entries, b.entries);
       if (why === '') continue;
