@@ -12,7 +12,7 @@ import { serve } from '../../src/main.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { migrate } from '../../src/storage/postgres/migrate.js';
-import { ANYBODY_BLOCKED, createTestDatabase, killAndWait } from '../support/postgres.js';
+import { ANYBODY_BLOCKED, createTestDatabase, killAndWait, PREPARED } from '../support/postgres.js';
 
 let dataDir: string;
 const running: Coordinator[] = [];
@@ -137,7 +137,8 @@ describe('the coordinator', () => {
     const token = 'a-token-of-an-operator-for-this-test';
     const token_sha256 = createHash('sha256').update(token).digest('hex');
     await writeFile(tokens, JSON.stringify({ principals: [{ name: 'op', roles: ['operator'], token_sha256 }] }));
-    const env = { WRIT_DATABASE_URL: database.url, WRIT_TOKENS_FILE: tokens };
+    const prepared = PREPARED ? 'on' : 'off';
+    const env = { WRIT_DATABASE_URL: database.url, WRIT_TOKENS_FILE: tokens, WRIT_DATABASE_PREPARED: prepared };
     const coordinator = createCoordinator(config(env), createLogger('silent'));
     running.push(coordinator);
     // The namespaces load, and then the start waits for the signing keys.
