@@ -6,7 +6,7 @@ import type { EndedRunState, Run, RunState } from '../run.js';
 import { liveLeasesOf, type State } from '../state.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
-import { grantWaiters, lookAgain } from './granting.js';
+import { grantWaiters, lookAgainAtAll } from './granting.js';
 
 /** Ends live leases and waiting requests, then grants whoever waited for them, in the same append (P9). */
 export function endLeases(
@@ -33,7 +33,7 @@ export function endPastLeases(decision: Decision, leases: readonly Lease[]): voi
  * replica that starts looks for it.
  */
 export function openLocalKinds(decision: Decision): void {
-  const { localKindsFrom, identity, leases, revision } = decision.state;
+  const { localKindsFrom, identity, revision } = decision.state;
   if (localKindsFrom === null || localKindsFrom > decision.now || identity === null) return;
   decision.relyOnPast(localKindsFrom);
   decision.emit({
@@ -44,11 +44,7 @@ export function openLocalKinds(decision: Decision): void {
     continuesFrom: { revision, hash: '' },
     localKindsFrom: null,
   });
-  if (decision.state.waitingLeases === 0) return;
-  lookAgain(
-    decision,
-    [...leases.values()].filter((lease) => lease.state === 'waiting'),
-  );
+  lookAgainAtAll(decision);
 }
 
 /** With what holds a part of them: it ends as well. */

@@ -159,6 +159,15 @@ export function lookAgain(decision: Decision, leases: readonly Lease[]): void {
   settle(decision, [{ requests: leases.map(holderOf).sort(byPlace), freed: null }]);
 }
 
+/** The same of everybody who waits. */
+export function lookAgainAtAll(decision: Decision): void {
+  if (decision.state.waitingLeases === 0) return;
+  lookAgain(
+    decision,
+    [...decision.state.leases.values()].filter((lease) => lease.state === 'waiting'),
+  );
+}
+
 function settle(decision: Decision, first: readonly Waiters[]): void {
   const pass: Pass = { queue: new Queue(decision), endsLeft: MAX_PAST_ENDED, taken: new Map() };
   let found = first;

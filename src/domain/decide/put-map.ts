@@ -11,7 +11,7 @@ import type { Micros } from '../time.js';
 import { endDeadlocked } from './deadlocks.js';
 import type { Decision } from './decision.js';
 import { endLeases } from './ending.js';
-import { isFree, lookAgain } from './granting.js';
+import { isFree, lookAgainAtAll } from './granting.js';
 import type { Reexpanded, Reexpansion } from './reexpansion.js';
 import { unrehearsed } from './rehearsals.js';
 import { settleParent } from './settle-parent.js';
@@ -238,8 +238,7 @@ function newerOfPairs(decision: Decision, conflicts: ReadonlyMap<string, Readonl
 /** Whoever waits for a run may be passed by it, and does so only when somebody looks: a change of who waits for whom is a reason to. */
 function settleQueue(decision: Decision, requestIds: readonly string[]): void {
   endDeadlocked(decision, 'A change of the conflict map closed a cycle of runs that wait for each other', requestIds);
-  const waiting = [...decision.state.leases.values()].filter((lease) => lease.state === 'waiting');
-  lookAgain(decision, waiting);
+  lookAgainAtAll(decision);
 }
 
 /** What a change of the map ends: newer leases, what holds a part of them, and requests that are refused; not what time does. */
