@@ -25,7 +25,7 @@ export async function findPostmaster(cluster: Cluster): Promise<Postmaster | und
     if (identity === 'ours') return recorded;
     // Postgres deals with a dead process itself, and better (it looks for backends that linger). But it takes any
     // live process of the same user for a postmaster, as after a restart of a container that counts from 1 again.
-    if (identity === 'gone') return undefined;
+    if (identity === 'gone' || identity === 'exiting') return undefined;
   }
   const path = pidFile(cluster);
   if ((await stat(path).catch(absent)) === undefined) return undefined;
@@ -62,7 +62,7 @@ export async function stopPostmaster(cluster: Cluster, pid: number): Promise<voi
   for (const [signal, timeoutMs] of steps) {
     const expires = performance.now() + timeoutMs;
     // Asked each time: once it has ended, its process id may be anybody's.
-    if (!(await isPostmaster(cluster, pid))) return;
+    if (await hasEnded(cluster, pid)) return;
     try {
       process.kill(pid, signal);
     } catch (error) {
@@ -70,17 +70,24 @@ export async function stopPostmaster(cluster: Cluster, pid: number): Promise<voi
       throw error;
     }
     while (performance.now() < expires) {
-      if (!(await isPostmaster(cluster, pid))) return;
+      if (await hasEnded(cluster, pid)) return;
       await pause(POLL_MS);
     }
   }
   throw new Error(`the embedded Postgres (pid ${pid}) did not end`);
 }
 
-/** Whether a process is the postmaster of this directory, is something else, or is no more. */
-async function identifyPostmaster({ pgdata }: Cluster, pid: number): Promise<'ours' | 'other' | 'gone'> {
+/** One that is exiting cannot be told from another, and holds its process id and the port for some moments more. */
+async function hasEnded(cluster: Cluster, pid: number): Promise<boolean> {
+  const identity = await identifyPostmaster(cluster, pid);
+  return identity === 'gone' || identity === 'other';
+}
+
+/** Whether a process is the postmaster of this directory, is something else, is on its way out, or is no more. */
+async function identifyPostmaster({ pgdata }: Cluster, pid: number): Promise<'ours' | 'other' | 'exiting' | 'gone'> {
   const found = await inspectProcess(pid);
   if (found === undefined) return 'gone';
+  if (found.exiting) return 'exiting';
   if (basename(found.command[0] ?? '') !== 'postgres') return 'other';
   // The postmaster lives in its data directory. Not always visible (root in a container may lack CAP_SYS_PTRACE), and
   // somebody may have removed the directory under it.

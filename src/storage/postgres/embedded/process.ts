@@ -5,10 +5,15 @@ import { promisify } from 'node:util';
 import { CHILD_ENV } from './child-env.js';
 import { hasCode } from './errors.js';
 
+/** Of the kernel's flags of a process (the ninth field of /proc/PID/stat). */
+const PF_EXITING = 0x4;
+
 interface ProcessFacts {
   /** When it began, in whatever form the platform tells: with the pid, it names a process for good. */
   readonly started: string;
   readonly command: readonly string[];
+  /** It is on its way out: it does nothing any more, has lost its command, and still holds what it held. */
+  readonly exiting: boolean;
 }
 
 /** A zombie counts as gone: an adopted server whose new parent does not reap (a container's pid 1) stays one. */
@@ -43,12 +48,13 @@ export async function isProcessAlive(pid: number): Promise<boolean> {
 
 async function inspectProc(pid: number): Promise<ProcessFacts | undefined> {
   try {
+    // The command first: one that is lost already is followed by a state that says so.
+    const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
     const line = await readFile(`/proc/${pid}/stat`, 'utf8');
     // The second field, the name in parentheses, may itself hold blanks and parentheses.
     const fields = line.slice(line.lastIndexOf(')') + 2).split(' ');
     if (/^[ZX]/.test(fields[0] ?? 'X')) return undefined;
-    const command = (await readFile(`/proc/${pid}/cmdline`, 'utf8')).split('\0');
-    return { started: fields[19] ?? '', command };
+    return { started: fields[19] ?? '', command, exiting: (Number(fields[6]) & PF_EXITING) !== 0 };
   } catch (error) {
     if (hasCode(error, 'ENOENT', 'ESRCH')) return undefined;
     throw error;
@@ -60,5 +66,5 @@ async function inspectWithPs(pid: number): Promise<ProcessFacts | undefined> {
   const asked = await promisify(execFile)('ps', columns, { env: CHILD_ENV }).catch(() => ({ stdout: '' }));
   const [, state, started, command] = /^\s*(\S+)\s+((?:\S+\s+){4}\S+)\s+(.*)$/m.exec(asked.stdout) ?? [];
   if (state === undefined || state.startsWith('Z')) return undefined;
-  return { started: started ?? '', command: (command ?? '').split(' ') };
+  return { started: started ?? '', command: (command ?? '').split(' '), exiting: state.includes('E') };
 }
