@@ -792,7 +792,7 @@ class Simulation {
       expectPromise(left.length === 0, `F10: locks are left on ${replica.name}: ${left[0]}`);
       expectPromise(state.activeLeases === 0 && state.waitingLeases === 0, `F10: leases are left on ${replica.name}`);
     }
-    expectPromise(this.auditor.facts.active.length === 0, 'F10: leases are left');
+    expectPromise([...this.auditor.facts.leases.active()].length === 0, 'F10: leases are left');
     this.replay();
   }
 

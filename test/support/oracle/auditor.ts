@@ -18,6 +18,8 @@ import { SECOND } from './time.js';
 import { promise } from './violation.js';
 import { Oracle } from './write-sets.js';
 
+const NOBODY: ReadonlySet<string> = new Set();
+
 /**
  * Reads the log as it grows, with the database clock at each append, and holds every event against the promises
  * (design §2). It folds the events itself, for the few facts that it needs.
@@ -46,22 +48,25 @@ export class Auditor {
   /** One append, all of it, at this time of the database clock. */
   appended(records: readonly EventRecord[], databaseNow: Micros): void {
     const { facts } = this;
-    const before = new Set([...facts.active.map((lease) => lease.leaseId), ...facts.accepted.keys()]);
+    let before = NOBODY;
     let kept = false;
-    const byMap: string[] = [];
     for (const record of records) {
       this.chain.continues(record, databaseNow);
       facts.revision = record.revision;
       const event = this.log.eventOf(record);
-      if (event.body.kind === 'conflict_map_put') kept = event.body.onLiveConflict === 'keep_until_end';
-      if (event.body.kind === 'lease_ended' && event.body.endReason === 'map_changed') byMap.push(event.body.leaseId);
+      const { body } = event;
+      if (body.kind === 'conflict_map_put') {
+        before = new Set([...[...facts.leases.active()].map(({ leaseId }) => leaseId), ...facts.accepted.keys()]);
+        kept = body.onLiveConflict === 'keep_until_end';
+      }
+      // Whoever was ended because of a conflict was in it before.
+      if (body.kind === 'lease_ended' && body.endReason === 'map_changed')
+        for (const other of before) facts.excused.add(pairOf(body.leaseId, other));
       this.apply(event, databaseNow);
     }
-    // Whoever was ended because of a conflict was in it before.
-    for (const ended of byMap) for (const other of before) facts.excused.add(pairOf(ended, other));
     partsAreSuspended(facts, databaseNow);
-    nobodyOverlaps(facts, kept ? before : new Set(), databaseNow);
-    nobodyIsStillBelieved(facts, kept ? before : new Set(), databaseNow);
+    nobodyOverlaps(facts, kept ? before : NOBODY, databaseNow);
+    nobodyIsStillBelieved(facts, kept ? before : NOBODY, databaseNow);
     endedRunsAreResolved(facts);
     nobodyWaitsInACircle(facts, databaseNow);
     promise(facts.takenOver.size === 0, 'C12: leases were taken over, and nobody took them');

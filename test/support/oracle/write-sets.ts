@@ -140,6 +140,7 @@ export class Oracle {
   /** Those of which some target may accept writes without asking, and what it may know as late as what. */
   unasked(entries: readonly OracleEntry[]): { readonly entry: OracleEntry; readonly known: Unasked }[] {
     const kinds = (this.document.kinds ?? []).filter(({ validation = 'introspect' }) => validation !== 'introspect');
+    if (kinds.length === 0) return [];
     return entries.flatMap((entry) => {
       if (useOf(entry) === null) return [];
       const covered = this.universe.filter((resource) => covers(entry, resource));

@@ -49,7 +49,7 @@ export function leaseAmended(facts: Facts, body: LeaseAmended, time: Micros, dat
         entries.some((entry) => entry.access === 'write' && covers(entry, open.resource)),
         `R4: ${leaseId} gave up ${open.resource}, and nobody knows what became of its write there`,
       );
-  facts.leases.set(leaseId, after);
+  facts.leases.put(after);
   leftOver(facts, before, after, left, databaseNow);
 }
 

@@ -29,12 +29,9 @@ export function leaseEnded(
   }
   if (endReason === 'taken_over') facts.takenOver.set(leaseId, before);
   if (endReason === 'map_changed') facts.endedByMap.add(leaseId);
-  for (const part of facts.leases.values())
-    promise(
-      part.delegatedFrom !== leaseId || part.state === 'ended',
-      `P5: ${part.leaseId} outlives ${leaseId}, which it is a part of`,
-    );
-  facts.leases.set(leaseId, { ...before, state: 'ended' });
+  for (const part of facts.leases.partsOf(leaseId).keys())
+    promise(false, `P5: ${part} outlives ${leaseId}, which it is a part of`);
+  facts.leases.put({ ...before, state: 'ended' });
   const entries = before.entries.filter((entry) => before.unasked.has(nameOf(entry)));
   const { runId, delegatedFrom } = before;
   if (delayedUntil !== null) facts.delays.set(leaseId, { leaseId, runId, delegatedFrom, entries, until: delayedUntil });
@@ -55,8 +52,10 @@ export function lockDelayEnded(
 
 /** "Every live lease ends, every run is blocked until an operator resumes it." */
 export function historyLost(facts: Facts, databaseNow: Micros): void {
+  const { leases } = facts;
   // What a lease is a part of was there before it.
-  for (const lease of [...facts.active, ...facts.waiting].reverse()) {
+  const live = [...leases.values()].filter(({ state }) => state !== 'ended').reverse();
+  for (const lease of live) {
     leaseEnded(facts, lease.leaseId, 'database_changed', '', databaseNow, null);
     // How long its locks stay is judged by what verifiers accept; that they go is written.
     if (lease.unasked.size > 0) facts.delays.set(lease.leaseId, { ...lease, entries: [], until: 0 });

@@ -7,6 +7,7 @@ import { type OracleHolder, OracleQueue } from '../queue.js';
 import { promise } from '../violation.js';
 import type { Oracle } from '../write-sets.js';
 import { type Audited, type AuditedState, enforced, overAt } from './audited-lease.js';
+import { LeaseBook } from './lease-book.js';
 
 export interface AuditedRun {
   readonly principal: string;
@@ -40,7 +41,7 @@ export interface OracleCredentials {
 export class Facts {
   /** Of the last event. */
   revision = 0;
-  readonly leases = new Map<string, Audited>();
+  readonly leases = new LeaseBook();
   readonly runs = new Map<string, AuditedRun>();
   /** Scope and key, and what it was bound to. */
   readonly keys = new Map<string, { readonly leaseId: string; readonly use: string; readonly fingerprint: string }>();
@@ -53,8 +54,6 @@ export class Facts {
   lastToken: Micros = 0;
   mapPutAt: Micros = 0;
   sets: NonNullable<ConflictMapDocument['sets']> = {};
-  /** Leases as they are, which were found to overlap no other that is live; a change of the map changes every lease. */
-  readonly apart = new WeakSet<Audited>();
   /** Pairs that the admin let stand until they end. */
   readonly excused = new Set<string>();
   /** Ended leases that some view has not heard of, or of which some verifier within the skew still accepts a credential. */
@@ -74,15 +73,6 @@ export class Facts {
   /** From when on no view allows anything by the lease, and nobody accepts a credential of it, if it has ended. */
   acceptedUntil(leaseId: string): Micros {
     return this.accepted.get(leaseId)?.until ?? 0;
-  }
-
-  /** Active leases, whether or not their time is over. */
-  get active(): Audited[] {
-    return [...this.leases.values()].filter((lease) => lease.state === 'active');
-  }
-
-  get waiting(): Audited[] {
-    return [...this.leases.values()].filter((lease) => lease.state === 'waiting');
   }
 
   isLive(leaseId: string, databaseNow: Micros): boolean {
@@ -110,9 +100,9 @@ export class Facts {
 
   /** Leases whose time is not over, and requests that wait, at one time. */
   queueAt(now: Micros): OracleQueue {
-    const live = this.active.filter((lease) => overAt(lease) > now);
+    const live = [...this.leases.active()].filter((lease) => overAt(lease) > now);
     const isEarly = (lease: Audited): boolean => lease.startsAt > now || this.isFrozen(lease);
-    const waiting = this.waiting.map((lease) => ({ ...enforced(lease), early: isEarly(lease) }));
+    const waiting = [...this.leases.waiting.values()].map((lease) => ({ ...enforced(lease), early: isEarly(lease) }));
     return new OracleQueue(this.oracle, live, waiting);
   }
 
@@ -137,7 +127,7 @@ export class Facts {
   change(leaseId: string, state: AuditedState, changes: Partial<Audited>): Audited {
     const lease = this.lease(leaseId);
     promise(lease.state === state, `P5: ${leaseId} is ${lease.state}, not ${state}`);
-    this.leases.set(leaseId, { ...lease, ...changes });
+    this.leases.put({ ...lease, ...changes });
     return lease;
   }
 

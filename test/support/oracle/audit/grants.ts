@@ -19,7 +19,7 @@ export function leaseQueued(facts: Facts, lease: Lease, fingerprint: string): vo
   const order = lease.takeOver === null ? facts.revision : facts.revision - BEFORE_ALL;
   const waiting = { ...audited(lease, 'waiting', order, facts.oracle.ties), startsAt };
   tookOver(facts, waiting);
-  facts.leases.set(lease.leaseId, waiting);
+  facts.leases.put(waiting);
 }
 
 export function leaseGranted(
@@ -55,5 +55,5 @@ export function leaseGranted(
   overNobody(facts, now);
   overNoDoubt(facts, now);
   underNoFreeze(facts, now);
-  facts.leases.set(leaseId, now);
+  facts.leases.put(now);
 }

@@ -5,15 +5,13 @@ import type { Facts } from './facts.js';
 
 /**
  * P1, after an append: no two live leases of different runs are incompatible. Two that were found apart are still, as long as
- * both are as they were then.
+ * both are as they were then; a change of the map changes every lease.
  */
 export function nobodyOverlaps(facts: Facts, keptUntilEnd: ReadonlySet<string>, databaseNow: Micros): void {
-  const active = facts.active.filter((lease) => overAt(lease) > databaseNow);
-  const changed = active.filter((lease) => !facts.apart.has(lease));
-  for (const a of changed) {
-    facts.apart.add(a);
-    for (const b of active) {
-      if (a.runId === b.runId || facts.isRelated(a, b)) continue;
+  for (const a of facts.leases.takeChanged()) {
+    if (overAt(a) <= databaseNow) continue;
+    for (const b of facts.leases.activeOfOthers(a.runId)) {
+      if (overAt(b) <= databaseNow || facts.isRelated(a, b)) continue;
       const why = facts.oracle.incompatible(a.entries, b.entries);
       if (why === '') continue;
       const pair = pairOf(a.leaseId, b.leaseId);
@@ -30,8 +28,8 @@ export function nobodyIsStillBelieved(facts: Facts, keptUntilEnd: ReadonlySet<st
       facts.accepted.delete(ended.leaseId);
       continue;
     }
-    for (const other of facts.active) {
-      if (other.runId === ended.runId || overAt(other) <= databaseNow) continue;
+    for (const other of facts.leases.activeOfOthers(ended.runId)) {
+      if (overAt(other) <= databaseNow) continue;
       const why = facts.oracle.incompatible(ended.entries, usable(other.entries));
       if (why === '') continue;
       const pair = pairOf(ended.leaseId, other.leaseId);
@@ -46,7 +44,7 @@ export function nobodyIsStillBelieved(facts: Facts, keptUntilEnd: ReadonlySet<st
 
 /** P9, after an append: no runs wait for each other in a circle. */
 export function nobodyWaitsInACircle(facts: Facts, databaseNow: Micros): void {
-  if (facts.waiting.length < 2) return;
+  if (facts.leases.waiting.size < 2) return;
   const stuck = facts.queueAt(databaseNow).deadlocked();
   promise(stuck === null, `P9: ${stuck} waits for itself, and nothing but time can end that`);
 }

@@ -16,6 +16,7 @@ const written = (resource: string): OracleEntry => ({
 
 /** P9: nobody is granted while a conflicting request ahead of theirs waits, unless that one waits for their run. */
 export function inTurn(facts: Facts, lease: Audited, time: Micros): void {
+  if (facts.leases.waiting.size === 0) return;
   const asks = enforced(lease);
   const queue = facts.queueAt(time);
   for (const ahead of queue.waitersAhead(asks)) {
@@ -43,10 +44,10 @@ export function tookOver(facts: Facts, lease: Audited): void {
  * (`isBack`) was held all along: a change of the map may since have tied it to another lease, and ended that one.
  */
 export function overNobody(facts: Facts, lease: Audited, isBack = false): void {
-  for (const other of facts.active) {
+  for (const other of facts.leases.activeOfOthers(lease.runId)) {
     // What had expired before the map was changed was not expanded anew.
     if ((other.grantedAt ?? 0) <= facts.mapPutAt) continue;
-    if (other.runId === lease.runId || facts.isRelated(lease, other)) continue;
+    if (facts.isRelated(lease, other)) continue;
     if (facts.oracle.incompatible(lease.entries, other.entries) === '') continue;
     throw new Violation(`P1: ${lease.leaseId} was granted over ${other.leaseId}, whose end is not written`);
   }

@@ -11,10 +11,10 @@ export function mapPut(facts: Facts, event: DomainEvent, body: Extract<EventBody
   facts.oracle.use(body.document as ConflictMapDocument);
   facts.sets = (body.document as ConflictMapDocument).sets ?? {};
   facts.mapPutAt = event.time;
-  for (const lease of facts.active) facts.leases.set(lease.leaseId, facts.withUnasked(lease));
-  for (const lease of [...facts.active, ...facts.waiting]) {
+  for (const lease of [...facts.leases.active(), ...facts.leases.waiting.values()]) {
     const ties = [...new Set([...lease.ties, ...facts.oracle.ties])];
-    facts.leases.set(lease.leaseId, { ...lease, ties });
+    const after = { ...lease, ties };
+    facts.leases.put(lease.state === 'active' ? facts.withUnasked(after) : after);
   }
 }
 
@@ -40,5 +40,5 @@ export function leaseReexpanded(facts: Facts, leaseId: string, entries: readonly
     underNoFreeze(facts, { ...before, entries: fresh });
   }
   const after = { ...before, entries };
-  facts.leases.set(leaseId, before.state === 'active' ? facts.withUnasked(after) : after);
+  facts.leases.put(before.state === 'active' ? facts.withUnasked(after) : after);
 }

@@ -1,6 +1,5 @@
 import type { Micros } from '../../../../src/domain/time.js';
 import { covers } from '../entry.js';
-import type { OracleHolder } from '../queue.js';
 import { promise } from '../violation.js';
 import { type Audited, overAt, usable } from './audited-lease.js';
 import type { Facts } from './facts.js';
@@ -37,17 +36,18 @@ export function partOfWhole(facts: Facts, part: Audited, databaseNow: Micros): v
 
 /** P1's exception, after an append: where a child run holds something, its parent has nothing that it may use. */
 export function partsAreSuspended(facts: Facts, databaseNow: Micros): void {
-  for (const part of facts.active) {
+  for (const part of facts.leases.activeParts()) {
     const whole = facts.wholeOf(part);
     if (whole === undefined || overAt(part) <= databaseNow) continue;
     const why = facts.oracle.incompatible(part.entries, usable(whole.entries));
     promise(why === '', `P1: ${part.leaseId} is held, and not suspended in ${whole.leaseId}: ${why}`);
   }
-  for (const whole of facts.active) {
-    if (overAt(whole) <= databaseNow || usable(whole.entries).length === whole.entries.length) continue;
-    const isPart = ({ delegatedFrom = '' }: OracleHolder): boolean => delegatedFrom === whole.leaseId;
-    const parts = [...facts.leases.values()].filter((lease) => lease.state !== 'ended' && isPart(lease));
-    const kept = [...facts.delays.values()].some(isPart);
-    promise(parts.length > 0 || kept, `P2: ${whole.leaseId} is suspended, and nobody holds a part of it`);
+  for (const whole of facts.leases.suspended) {
+    if (overAt(whole) <= databaseNow) continue;
+    const kept = [...facts.delays.values()].some(({ delegatedFrom }) => delegatedFrom === whole.leaseId);
+    promise(
+      facts.leases.partsOf(whole.leaseId).size > 0 || kept,
+      `P2: ${whole.leaseId} is suspended, and nobody holds a part of it`,
+    );
   }
 }
