@@ -101,7 +101,7 @@ module.exports = {
       { path: '^src/transports/http/' },
       { path: '^src/transports/grpc/' },
     ),
-    only('pg-in-storage', 'pg', '^src/(storage/postgres|clients/target|cli/demo)/|^src/cli/commands/doctor\\.ts$'),
+    only('pg-in-storage', 'pg', '^src/(storage/postgres|clients/target|cli/demo)/|^src/cli/doctor/database\\.ts$'),
     only('redis-in-its-rooms', 'ioredis', '^src/(storage/redis|clients/target)/'),
     only('grpc-in-transports', '@grpc/grpc-js', '^src/(transports/grpc|clients|gen|cli|rehearsal)/'),
     only('oauth-in-its-rooms', 'oauth4webapi', '^src/(auth|clients/target)/'),

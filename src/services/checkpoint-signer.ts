@@ -29,14 +29,15 @@ export function fileCheckpointSigner(path: string): CheckpointSigner {
 
 function readOrMakeKey(path: string): KeyObject {
   try {
-    return readKey(path) ?? makeKey(path);
+    return readCheckpointKey(path) ?? makeKey(path);
   } catch (error) {
     const why = (error as Error).message;
     throw new StartError(EXIT.configuration, `the checkpoint key (WRIT_CHECKPOINT_KEY_FILE): ${why}`, error);
   }
 }
 
-function readKey(path: string): KeyObject | null {
+/** The private key in the file; null: there is no file. Throws what is wrong with it. */
+export function readCheckpointKey(path: string): KeyObject | null {
   let pem: string;
   try {
     pem = readFileSync(path, 'utf8');
@@ -65,7 +66,7 @@ function makeKey(path: string): KeyObject {
     writeFileSync(path, privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600, flag: 'wx' });
   } catch (error) {
     // Another replica of the same data directory was faster: its key is the key.
-    const made = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readKey(path) : null;
+    const made = (error as NodeJS.ErrnoException).code === 'EEXIST' ? readCheckpointKey(path) : null;
     if (made === null) throw error;
     return made;
   }

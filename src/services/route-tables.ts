@@ -43,7 +43,7 @@ export class RouteTables {
   async start(): Promise<void> {
     const { file, lookEveryMs = LOOK_EVERY_MS } = this.#options;
     if (file === null) return;
-    this.#loaded = await load(file);
+    this.#loaded = await loadRoutes(file);
     this.#watched = watchFiles(this.#loaded.files, () => this.#reload(file), lookEveryMs);
   }
 
@@ -59,7 +59,7 @@ export class RouteTables {
   async #reload(file: string): Promise<void> {
     const { log } = this.#options;
     try {
-      this.#loaded = await load(file);
+      this.#loaded = await loadRoutes(file);
       this.#watched?.set(this.#loaded.files);
       log.info({ targets: this.#loaded.byTarget.size }, 'routes file reloaded');
     } catch (error) {
@@ -68,7 +68,8 @@ export class RouteTables {
   }
 }
 
-interface Loaded {
+/** The tables of a routes file. */
+export interface Loaded {
   /** Absolute. */
   readonly files: readonly string[];
   /** A file that is one table: for every target. */
@@ -97,7 +98,8 @@ const targetsSchema = z.strictObject({
     .refine((targets) => Object.keys(targets).length <= MAX_TARGETS, { error: `must be at most ${MAX_TARGETS}` }),
 });
 
-async function load(file: string): Promise<Loaded> {
+/** Reads the file and those that it names; throws a RoutesFileError. */
+export async function loadRoutes(file: string): Promise<Loaded> {
   const document = parseYaml(await readBounded(file), file);
   if (typeof document !== 'object' || document === null || !Object.hasOwn(document, 'targets')) {
     const shared = { namespace: DEFAULT_NAMESPACE, table: tableOf(document, file, '') };

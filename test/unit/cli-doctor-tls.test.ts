@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Finding } from '../../src/cli/commands/doctor.js';
+import type { Finding } from '../../src/cli/doctor/finding.js';
 import { type TestAuthority, testAuthority } from '../support/certificates.js';
 import { cli } from '../support/cli.js';
 
