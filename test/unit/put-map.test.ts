@@ -482,6 +482,91 @@ describe('what is only observed (C14)', () => {
   });
 });
 
+describe('a request that waits for what a rule brings, when the rule goes (P9)', () => {
+  it('waits for it no more, and keeps nobody from it', () => {
+    const ns = new Namespace(TIED).runs('a', 'b', 'c', 'd');
+    ns.hold('a', leased('dns/x'));
+    const one = ns.queue('b', leased('doc/x'));
+    ns.hold('c', leased('doc/y'));
+    const both = ns.queue('b', leased('doc/y'));
+    const behind = ns.queue('d', leased('dns/y'));
+    ns.putMap(DOCUMENT);
+    expect(ns.lease(one)).toMatchObject({ state: 'active', entries: [{ resource: 'doc/x' }] });
+    // The holder keeps what the rule had brought it; only who waits asks for less.
+    expect([both, behind].map((lease) => ns.lease(lease).state)).toEqual(['waiting', 'waiting']);
+    expect(locksIn(ns.state.queued).filter((lock) => lock.includes('dns/y'))).toHaveLength(1);
+  });
+
+  it('nor for what a rule of conflicts kept apart', () => {
+    const ns = new Namespace(APART).runs('a', 'b');
+    ns.hold('a', leased('dns/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    ns.putMap({ ...DOCUMENT, conflicts: [] });
+    expect(ns.lease(waiting)).toMatchObject({ state: 'active', ruleLocks: [] });
+  });
+
+  it('is not written again where only the number of its rule changed', () => {
+    const ns = new Namespace(TIED).runs('a', 'b');
+    ns.hold('a', leased('doc/x'));
+    const waiting = ns.queue('b', leased('doc/x'));
+    const before = { when: { pattern: 'dns/{env}' }, touches: [{ resource: 'obs/{env}', access: 'read' as const }] };
+    ns.putMap({ ...TIED, implies: [{ ...before, when: { pattern: 'image-tag/{env}' } }, ...(IMPLIED ?? [])] });
+    expect(ns.lease(waiting)).toEqual(waiting);
+  });
+});
+
+describe('two leases of one run that a rule brings one resource', () => {
+  const SHARED: ConflictMapDocument = {
+    ...DOCUMENT,
+    implies: [
+      {
+        when: { pattern: 'doc/{id}', access: 'write' },
+        touches: [{ resource: 'dns/all', access: 'write', actions: ['replace'] }],
+      },
+    ],
+  };
+
+  it('the older has the authority, so that a guard never sees two tokens of one holder (P2)', () => {
+    const ns = new Namespace().runs('a', 'b');
+    const older = ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    const newer = ns.hold('a', leased('doc/y'));
+    ns.renew(older);
+    ns.putMap(SHARED);
+    const write = { resource: 'dns/all', action: 'replace' };
+    const reason = (lease: typeof older) =>
+      ns.check(lease, { ...write, token: tokenOn(ns.lease(lease), 'dns/all') }).results[0]?.reason;
+    expect([reason(older), reason(newer)]).toEqual(['ok', 'action_not_allowed']);
+    // Both keep the others away from it.
+    ns.release(older);
+    expect(ns.refused(ns.acquire('b', [leased('dns/all')])).kind).toBe('held');
+    ns.release(newer);
+    ns.hold('b', leased('dns/all'));
+  });
+
+  it('nor the one that is brought it where the other had it all along, below a subtree too', () => {
+    for (const held of [leased('dns/all'), optimistic('dns/all'), stable('dns/all'), leased('dns/')]) {
+      const ns = new Namespace().runs('a');
+      const older = ns.hold('a', leased('doc/y'));
+      ns.advance(SECOND);
+      const all = ns.hold('a', held);
+      ns.putMap(SHARED);
+      expect(ns.lease(older).entries[1]).toMatchObject({ resource: 'dns/all', actions: [] });
+      expect(ns.lease(all)).toEqual(all);
+    }
+  });
+
+  it('of a kind that is only observed it is recorded (C14)', () => {
+    const ns = new Namespace().runs('a');
+    ns.hold('a', leased('doc/x'));
+    ns.advance(SECOND);
+    const newer = ns.hold('a', leased('doc/y'));
+    const touches = [{ resource: 'obs/all', access: 'write' as const, actions: ['replace'] }];
+    ns.putMap({ ...DOCUMENT, implies: [{ when: { pattern: 'doc/{id}', access: 'write' }, touches }] });
+    expect(ns.lease(newer).entries[1]).toMatchObject({ resource: 'obs/all', observedRefusal: 'already_held' });
+  });
+});
+
 describe('a request that waits for a kind that is enforced from now on, or only observed (C14, P9)', () => {
   const turned = (mode: 'observe' | 'enforce'): ConflictMapDocument => ({
     ...DOCUMENT,

@@ -161,13 +161,16 @@ describe('the auditor', () => {
     audit(ns.events, ns.now);
   });
 
-  it('finds nothing in a grant past one that waits for its run by a rule that is gone: locks are only ever added', () => {
+  it('finds nothing in a grant past one that waits for its run by a rule that is gone only where somebody holds by it', () => {
     const ns = two();
     ns.hold('a', leased('service-token/t'));
-    ns.queue('b', leased('integration-config/t'), leased('doc/x'));
+    ns.hold('c', leased('doc/y'));
+    const waiting = ns.queue('b', leased('integration-config/t'), leased('doc/x'), leased('doc/y'));
     ns.putMap({ ...DOCUMENT, conflicts: [] });
-    ns.hold('a', leased('doc/x'));
+    expect(ns.refused(ns.acquire('a', [leased('doc/x')])).kind).toBe('held');
+    ns.release(ns.hold('c', leased('doc/z')));
     audit(ns.events, ns.now);
+    expect(ns.lease(waiting).ruleLocks).toEqual([]);
   });
 
   it('finds nothing in the loss of history while a lease is given out in parts of parts', () => {

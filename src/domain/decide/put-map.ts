@@ -1,3 +1,4 @@
+import { identityOf } from '../amendment.js';
 import type { ExpandedEntry } from '../entry.js';
 import { Fault } from '../fault.js';
 import { freezesOver } from '../freeze.js';
@@ -5,8 +6,9 @@ import { locksOfLease } from '../held-locks.js';
 import type { EndReason, Lease, LeaseEntry } from '../lease.js';
 import { endsAt, holdsLocks, isFreeByTime, underLockDelay } from '../lease.js';
 import { locksOf } from '../locks.js';
-import { holdersInTheWay } from '../obstacles.js';
+import { holdersInTheWay, ownHolder } from '../obstacles.js';
 import type { Asker } from '../queue.js';
+import type { RefusalKind } from '../refusal.js';
 import type { Micros } from '../time.js';
 import { endDeadlocked } from './deadlocks.js';
 import type { Decision } from './decision.js';
@@ -135,15 +137,21 @@ function reexpandAll(decision: Decision, reexpansion: Reexpansion): Change[] {
   }
   const changed = changes.reduce((count, { next }) => count + (next === null ? 0 : 1), 0);
   if (changed > MAX_REEXPANDED) throw tooWide(`change ${changed} live leases`, MAX_REEXPANDED);
-  return changes;
+  // The older ones first: of what a rule brings to several leases of one run, the first has the authority.
+  const grantedAt = ({ lease }: Change): Micros => lease.grantedAt ?? Number.POSITIVE_INFINITY;
+  return changes.sort((a, b) => (grantedAt(a) < grantedAt(b) ? -1 : Number(grantedAt(a) > grantedAt(b))));
 }
 
 function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Change['next']>): void {
   const token: Micros = decision.nextToken();
+  const added = new Set(next.added.map(identityOf));
   const entries = next.entries.map((entry, index) => {
     if (lease.state !== 'active') return entry;
-    const known = entry.token === 0 && entry.access !== 'read' ? withAuthority(decision, lease, entry, token) : entry;
-    return meetsWhileObserving(decision, lease, next, index) ? { ...known, observedRefusal: 'held' } : known;
+    const isOwn = added.has(identityOf(entry)) && isHeldByAnother(decision, lease, entry);
+    const known =
+      entry.token === 0 && entry.access !== 'read' ? withAuthority(decision, lease, entry, token, isOwn) : entry;
+    const observed = entry.mode === 'observe' ? whileObserving(decision, lease, next, index, isOwn) : null;
+    return observed === null ? known : { ...known, observedRefusal: observed };
   });
   decision.emit(
     {
@@ -158,28 +166,45 @@ function emitReexpanded(decision: Decision, lease: Lease, next: NonNullable<Chan
   );
 }
 
-/** What a new rule brings to a lease: of what is frozen, or of a kind that demands a rehearsal and has none (C13), the lock, and no authority. */
-function withAuthority(decision: Decision, { runId }: Lease, entry: LeaseEntry, token: Micros): LeaseEntry {
+/**
+ * What a new rule brings to a lease: of what is frozen, of a kind that demands a rehearsal and has none (C13), or of what
+ * its run holds by another lease already, the lock, and no authority. For by its own token, which is the later one, a guard
+ * would never again take the other's (P2); a request for both is refused for the same reason (`already_held`).
+ */
+function withAuthority(
+  decision: Decision,
+  { runId }: Lease,
+  entry: LeaseEntry,
+  token: Micros,
+  isOwn: boolean,
+): LeaseEntry {
   const withheld =
     entry.mode === 'enforce' &&
-    (freezesOver(decision.state.freezes, entry).length > 0 || unrehearsed(decision, entry, runId) !== null);
+    (isOwn || freezesOver(decision.state.freezes, entry).length > 0 || unrehearsed(decision, entry, runId) !== null);
   return { ...entry, token, actions: withheld ? [] : entry.actions };
 }
 
-/** Whether an observed entry now meets another run: that is recorded, and is no live conflict (C14). */
-function meetsWhileObserving(
+function isHeldByAnother(decision: Decision, { runId, leaseId }: Lease, entry: LeaseEntry): boolean {
+  const asker: Asker = { runId, order: 0, leaseId };
+  return ownHolder(decision.state, locksOf([entry], []), asker, decision.now) !== null;
+}
+
+/** What `enforce` would refuse about an observed entry now: that is recorded, and is no live conflict (C14). */
+function whileObserving(
   decision: Decision,
   lease: Lease,
   next: NonNullable<Change['next']>,
   index: number,
-): boolean {
+  isOwn: boolean,
+): RefusalKind | null {
   const entry = next.entries[index];
-  if (entry === undefined || entry.mode !== 'observe' || entry.observedRefusal !== null) return false;
+  if (entry === undefined || entry.observedRefusal !== null) return null;
+  if (isOwn) return 'already_held';
   const locks = locksOf(
     [entry],
     next.ruleLocks.filter((lock) => lock.entry === index),
   );
-  return !isFree(decision, locks, { runId: lease.runId, order: 0, leaseId: lease.leaseId });
+  return isFree(decision, locks, { runId: lease.runId, order: 0, leaseId: lease.leaseId }) ? null : 'held';
 }
 
 /** Leases of other runs that each changed lease now meets; two of which both have ended do each other no harm. */

@@ -43,7 +43,7 @@ export class Reexpansion {
     // The state too: one that ended since keeps its entries, and nothing may be added to it.
     if (known?.leaseId === leaseId && known.state === state && known.request === request) return known.reexpanded;
     const { writeSet, refusal } = expandLive(this.map, lease, allowed, bounds);
-    const next = writeSet === null ? null : union(lease, writeSet);
+    const next = writeSet === null ? null : lease.request === null ? union(lease, writeSet) : anew(lease, writeSet);
     const reexpanded = next === null && refusal === null ? null : { next, noLongerGranted: refusal?.message ?? '' };
     this.known.set(lease.entries, { leaseId, state, request, reexpanded });
     return reexpanded;
@@ -102,9 +102,27 @@ function expandHeld(
 const asking = (entries: WriteSetRequest['entries']): WriteSetRequest => ({ entries, task: null, resourceSet: null });
 
 /**
+ * A waiting request holds nothing yet: it asks for what the new map makes of it and for nothing else, as one that comes now
+ * would. What a rule that is gone had brought is neither waited for nor kept from those behind (P9, C14).
+ */
+function anew(lease: Lease, { entries, ruleLocks }: Expanded): Reexpanded['next'] {
+  if (demandOf({ entries, ruleLocks }) === demandOf(lease)) return null;
+  const before = new Set(lease.entries.map(identityOf));
+  const added = entries.filter((entry) => !before.has(identityOf(entry)));
+  return { entries: entries.map((entry) => leaseEntry(entry, 0, null)), ruleLocks, added };
+}
+
+/** What it waits for, and how: not by which rule, whose number changes with every one before it. */
+function demandOf({ entries, ruleLocks }: Expanded): string {
+  return JSON.stringify([
+    entries.map((entry) => [identityOf(entry), entry.exclusive, entry.mode, entry.validation, entry.maxViewAge]),
+    ruleLocks.map(({ key, mode, entry }) => [key, mode, entry]),
+  ]);
+}
+
+/**
  * The lease's entries and what the new map adds. A kept entry never loses strictness, is never known to be over earlier
  * than before (P3), and keeps its token unless it excludes from now on the optimistic writers that had later ones (P2).
- * One that is only waited for is enforced or observed as its kind is (C14, P9).
  */
 function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
   const before = new Map(lease.entries.map((entry) => [identityOf(entry), entry]));
@@ -115,9 +133,8 @@ function union(lease: Lease, writeSet: Expanded): Reexpanded['next'] {
     if (now === undefined) return stricter;
     const validation = later(entry.validation, now.validation);
     const maxViewAge = Math.max(entry.maxViewAge, now.maxViewAge);
-    const mode = lease.request === null ? entry.mode : now.mode;
-    const same = validation === entry.validation && maxViewAge === entry.maxViewAge && mode === entry.mode;
-    return same ? stricter : { ...stricter, validation, maxViewAge, mode };
+    const same = validation === entry.validation && maxViewAge === entry.maxViewAge;
+    return same ? stricter : { ...stricter, validation, maxViewAge };
   });
   const added = writeSet.entries.filter((entry) => !before.has(identityOf(entry)));
   const entries = [...kept, ...added.map((entry) => leaseEntry(entry, 0, null))];

@@ -27,6 +27,11 @@ export function leaseReexpanded(facts: Facts, leaseId: string, entries: readonly
     promise(facts.delays.has(leaseId) && same, `P5: ${leaseId} was expanded anew after its end`);
     return;
   }
+  // What waits holds nothing: it asks for what the map makes of it now, and for nothing that only one before did.
+  if (before.state === 'waiting') {
+    facts.leases.put({ ...before, entries, ties: facts.oracle.ties });
+    return;
+  }
   for (const old of before.entries) {
     const now = entries.find((e) => e.resource === old.resource && e.access === old.access && e.scope === old.scope);
     promise(now !== undefined, `C5: ${leaseId} lost ${old.resource} by a change of the map`);
@@ -34,11 +39,8 @@ export function leaseReexpanded(facts: Facts, leaseId: string, entries: readonly
     promise(now.exclusive || !old.exclusive, `C5: ${leaseId} holds ${old.resource} less strictly than before`);
   }
   const known = new Set(before.entries.map((entry) => entry.token));
-  if (before.state === 'active') {
-    tokensInOrder(facts, entries, time, (token) => !known.has(token));
-    const fresh = entries.filter((entry) => !known.has(entry.token) && entry.actions.length > 0);
-    underNoFreeze(facts, { ...before, entries: fresh });
-  }
-  const after = { ...before, entries };
-  facts.leases.put(before.state === 'active' ? facts.withUnasked(after) : after);
+  tokensInOrder(facts, entries, time, (token) => !known.has(token));
+  const fresh = entries.filter((entry) => !known.has(entry.token) && entry.actions.length > 0);
+  underNoFreeze(facts, { ...before, entries: fresh });
+  facts.leases.put(facts.withUnasked({ ...before, entries }));
 }
