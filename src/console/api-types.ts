@@ -3428,7 +3428,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
             };
             header?: never;
@@ -3837,7 +3837,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
             };
             header?: never;
@@ -3906,7 +3906,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
             };
             header?: never;
@@ -4057,7 +4057,7 @@ export interface operations {
                 newest_first?: boolean;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
                 /** @description Only events found by this request id. Empty: any. */
                 request_id?: string;
@@ -4351,7 +4351,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
                 /** @description Only those over this path or alias, or over something below it. Empty: all. */
                 resource?: string;
@@ -4497,7 +4497,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
                 /** @description Only those at, above or below this resource (a path or an alias). Empty: any. */
                 resource?: string;
@@ -4677,7 +4677,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
                 /** @description Only leases that meet this resource (a path or an alias): at, above or below it. Empty: all. */
                 resource?: string;
@@ -5027,7 +5027,7 @@ export interface operations {
             query?: {
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
             };
             header?: never;
@@ -5158,7 +5158,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
             };
             header?: never;
@@ -5300,7 +5300,7 @@ export interface operations {
                 namespace?: string;
                 /** @description Rows wanted, 1 to 1,000. Zero means 100. */
                 page_size?: number;
-                /** @description `nextPageToken` of the page before. Empty means the first page. */
+                /** @description `nextPageToken` of the page before, of the same list: one of another list is refused. Empty means the first page. */
                 page_token?: string;
                 /** @description Only these states. Empty: all that have not ended. */
                 states?: components["schemas"]["RunState"][];

@@ -5,8 +5,12 @@ import { toFault } from '../engine/trouble.js';
 import type { EventRecord, SignedCheckpoint } from '../storage/store.js';
 import type { CallContext, Checkpoint, CheckpointPlace, EventPlace, EventQuery, FoundIds, Page, Paged } from './api.js';
 import { type Deps, engineOf } from './deps.js';
-import { badPageToken, FieldChecks, fitting, numberToken, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
 import { firstOf, logIsShorter, placeAt, wasCut } from './log-places.js';
+import { badPageToken, fitting, numberIn, pagesOf } from './pages.js';
+
+const eventPages = pagesOf('events');
+const checkpointPages = pagesOf('checkpoints');
 
 const EXPORT_BATCH = 1_000;
 const EVENT_OVERHEAD = 512;
@@ -28,7 +32,7 @@ export async function listEvents(
   checks.text('resource', query.resource, 2_048);
   query.kinds.forEach((kind, index) => checks.printable(`kinds[${index}]`, kind, true));
   checks.done();
-  const { size, after } = pageOf(query.page);
+  const { size, after } = eventPages.asked(query.page);
   const engine = await engineOf(deps, context);
   const { revision: head } = await engine.read(() => null);
   const place = after === '' ? null : placeIn(after);
@@ -52,7 +56,7 @@ export async function listEvents(
     limit: size + 1,
   });
   const fit = fitting(rows, (event) => Buffer.byteLength(event.body) + EVENT_OVERHEAD);
-  return { ...paged(rows, Math.min(size, fit), ({ revision, hash }) => `${revision}:${hash}`), firstRevision };
+  return { ...eventPages.cut(rows, Math.min(size, fit), ({ revision, hash }) => `${revision}:${hash}`), firstRevision };
 }
 
 const MAX_FOUND = 10;
@@ -124,10 +128,10 @@ export async function listCheckpoints(
   context: CallContext,
   input: { page: Page },
 ): Promise<Paged<SignedCheckpoint>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = checkpointPages.asked(input.page);
   const engine = await engineOf(deps, context);
-  const rows = await engine.store.listCheckpoints(engine.namespace, numberToken(after), size + 1);
-  return paged(rows, size, ({ number }) => String(number));
+  const rows = await engine.store.listCheckpoints(engine.namespace, numberIn(after), size + 1);
+  return checkpointPages.cut(rows, size, ({ number }) => String(number));
 }
 
 async function eventAt(

@@ -22,10 +22,14 @@ import type {
   TaskPair,
 } from './api.js';
 import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
-import { FieldChecks, numberToken, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
 import type { MapSource } from './map-jobs.js';
 import { MAX_TEXT_BYTES } from './map-source.js';
+import { numberIn, pagesOf } from './pages.js';
 import { reexpandAhead } from './reexpand-ahead.js';
+
+const versionPages = pagesOf('map-versions');
+const unmatchedPages = pagesOf('unmatched');
 
 /** GetConflictMap: the current version, or an older one; version 0 is the empty map before the first put. */
 export async function getConflictMap(
@@ -223,11 +227,11 @@ export async function listConflictMapVersions(
   context: CallContext,
   input: { page: Page },
 ): Promise<Paged<MapVersion>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = versionPages.asked(input.page);
   const engine = await engineOf(deps, context);
   await engine.read(() => null);
-  const rows = await engine.store.listMapVersions(engine.namespace, numberToken(after), size + 1);
-  return paged(rows, size, (version) => String(version.version));
+  const rows = await engine.store.listMapVersions(engine.namespace, numberIn(after), size + 1);
+  return versionPages.cut(rows, size, (version) => String(version.version));
 }
 
 /** ResolveResource: an alias turned into its path, and the kind it is of. */
@@ -252,14 +256,14 @@ export async function listUnmatchedResources(
   context: CallContext,
   input: { page: Page },
 ): Promise<Paged<UnmatchedResource>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = unmatchedPages.asked(input.page);
   const engine = await engineOf(deps, context);
   const { value: rows } = await engine.read(({ state }) =>
     [...state.unmatched.values()]
       .filter((seen) => seen.resource > after && kindOf(state.map, seen.resource) === null)
       .sort((a, b) => (a.resource < b.resource ? -1 : 1)),
   );
-  return paged(rows, size, (seen) => seen.resource);
+  return unmatchedPages.cut(rows, size, (seen) => seen.resource);
 }
 
 export function checkDocument(checks: FieldChecks, document: string): void {

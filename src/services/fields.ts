@@ -102,7 +102,7 @@ export class FieldChecks {
 }
 
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused.
-const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/u;
+export const UNWELCOME = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]|\p{Surrogate}/u;
 const PRINTABLE = /^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$/;
 const ID = /^[0-9a-f]{32}$/;
 const THUMBPRINT = /^[A-Za-z0-9_-]{43}$/;
@@ -119,54 +119,4 @@ export function namespaceOf(name: string, field = 'namespace'): string {
     throw invalidArgument([{ field, description: 'must be 1 to 64 of a-z, 0-9 and "-", beginning with a letter' }]);
   }
   return name;
-}
-
-/** A page token is the id after which the page begins. */
-export function pageOf(page: { size: number; token: string }): { size: number; after: string } {
-  if (page.size < 0 || page.size > 1_000)
-    throw invalidArgument([{ field: 'page.page_size', description: 'must be from 1 to 1,000; 0 means 100' }]);
-  const after = page.token === '' ? '' : Buffer.from(page.token, 'base64url').toString('utf8');
-  const bad = after === '' || after.length > 1_024 || UNWELCOME.test(after) || pageToken(after) !== page.token;
-  if (page.token !== '' && bad) throw badPageToken();
-  return { size: page.size === 0 ? 100 : page.size, after };
-}
-
-/** The number in the page token of a list by number; null at the first page. */
-export function numberToken(after: string): number | null {
-  if (after === '') return null;
-  if (!/^[1-9]\d{0,14}$/.test(after)) throw badPageToken();
-  return Number(after);
-}
-
-export function badPageToken() {
-  return invalidArgument([{ field: 'page.page_token', description: 'must be the next_page_token of the page before' }]);
-}
-
-/** Names the row after which the next page begins. */
-export function pageToken(id: string): string {
-  return Buffer.from(id).toString('base64url');
-}
-
-/** Of rows in one answer: stock clients take 4 MiB. */
-const MAX_PAGE_BYTES = 1_048_576;
-
-/** How many rows fit into one answer; at least one. */
-export function fitting<T>(rows: readonly T[], bytesOf: (row: T) => number): number {
-  let bytes = 0;
-  const over = rows.findIndex((row) => {
-    bytes += bytesOf(row);
-    return bytes > MAX_PAGE_BYTES;
-  });
-  return over < 0 ? rows.length : Math.max(1, over);
-}
-
-/** One more row than the page was asked for: there is a next page, after the last one shown. */
-export function paged<T>(
-  rows: readonly T[],
-  size: number,
-  idOf: (row: T) => string,
-): { items: readonly T[]; nextToken: string } {
-  if (rows.length <= size) return { items: rows, nextToken: '' };
-  const items = rows.slice(0, size);
-  return { items, nextToken: pageToken(idOf(items[size - 1] as T)) };
 }

@@ -9,7 +9,10 @@ import {
 import { type Freeze, isPastFreeze, isUnder } from '../domain/freeze.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, requestIds } from './deps.js';
-import { FieldChecks, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { pagesOf } from './pages.js';
+
+const pages = pagesOf('freezes');
 
 const MAX_PATTERN_BYTES = 1_024;
 
@@ -52,14 +55,14 @@ export async function listFreezes(
   const checks = new FieldChecks();
   checks.text('resource', query.resource, 2_048);
   checks.done();
-  const { size, after } = pageOf(query.page);
+  const { size, after } = pages.asked(query.page);
   const engine = await engineOf(deps, context);
   return engine.read(({ state, now }) => {
     const over = overResource(state.map, query.resource);
     const rows = [...state.freezes.values()]
       .filter((one) => one.pattern > after && !isPastFreeze(one, now) && over(one))
       .sort((a, b) => (a.pattern < b.pattern ? -1 : 1));
-    return paged(rows, size, ({ pattern }) => pattern);
+    return pages.cut(rows, size, ({ pattern }) => pattern);
   });
 }
 

@@ -4,9 +4,12 @@ import { touches } from '../domain/decide/runs.js';
 import { decideSettleInDoubt } from '../domain/decide/settle-in-doubt.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
-import { FieldChecks, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { pagesOf } from './pages.js';
 import { seesAll } from './read-leases.js';
 import { unresolvedOf } from './run-view.js';
+
+const pages = pagesOf('in-doubt');
 
 interface InDoubtQuery {
   readonly runId: string;
@@ -25,7 +28,7 @@ export async function listInDoubt(
   checks.printable('run_id', query.runId, false);
   checks.text('resource', query.resource, 2_048);
   checks.done();
-  const { size, after } = pageOf(query.page);
+  const { size, after } = pages.asked(query.page);
   const engine = await engineOf(deps, context);
   const { name } = context.principal;
   return engine.read(({ state }) => {
@@ -41,7 +44,7 @@ export async function listInDoubt(
     const rows = [...state.admissions.values()]
       .filter((admission) => admission.admissionId > after && wanted(admission) && mine(admission))
       .sort((a, b) => (a.admissionId < b.admissionId ? -1 : 1));
-    return paged(rows, size, ({ admissionId }) => admissionId);
+    return pages.cut(rows, size, ({ admissionId }) => admissionId);
   });
 }
 

@@ -4,7 +4,10 @@ import { hasEnded } from '../domain/run.js';
 import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import type { CallContext, NamespaceView, Page, Paged } from './api.js';
 import type { Deps } from './deps.js';
-import { namespaceOf, paged, pageOf } from './fields.js';
+import { namespaceOf } from './fields.js';
+import { pagesOf } from './pages.js';
+
+const pages = pagesOf('namespaces');
 
 async function describe(deps: Deps, engine: NamespaceEngine): Promise<NamespaceView> {
   const first = await engine.store.readEvent(engine.namespace, 1);
@@ -43,13 +46,13 @@ export async function listNamespaces(
   context: CallContext,
   input: { page: Page },
 ): Promise<Paged<NamespaceView>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = pages.asked(input.page);
   const visible = visibleNamespaces(context.principal);
   const names =
     visible === null
       ? await deps.installation.listNamespaces(after, size + 1)
       : visible.filter((name) => name > after).slice(0, size + 1);
-  const { items, nextToken } = paged(names, size, (name) => name);
+  const { items, nextToken } = pages.cut(names, size, (name) => name);
   const views: NamespaceView[] = [];
   for (const name of items) {
     const engine = await deps.installation.open(name).catch(noneYet);

@@ -8,7 +8,10 @@ import type { NamespaceEngine } from '../engine/namespace-engine.js';
 import { leaseBytes } from './answer-size.js';
 import type { At, CallContext, Page, Paged } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
-import { FieldChecks, fitting, paged, pageOf, pageToken } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { fitting, pagesOf } from './pages.js';
+
+const pages = pagesOf('leases');
 
 /** Rows of the projections looked at for one page, when most do not match. */
 const MAX_SCANNED = 10_000;
@@ -48,7 +51,7 @@ export async function listLeases(deps: Deps, context: CallContext, query: LeaseQ
   checks.printable('run_id', query.runId, false);
   checks.text('resource', query.resource, 2_048);
   checks.done();
-  const { size, after } = pageOf(query.page);
+  const { size, after } = pages.asked(query.page);
   const engine = await engineOf(deps, context);
   if (query.states.includes('ended')) return listEnded(engine, context, query);
   return engine.read((view) => {
@@ -88,11 +91,11 @@ function* candidates(state: State, runId: string, principal: string | null): Ite
 }
 
 function pagedLeases(rows: readonly Lease[], size: number): Paged<Lease> {
-  return paged(rows, Math.min(size, fitting(rows, leaseBytes)), (lease) => lease.leaseId);
+  return pages.cut(rows, Math.min(size, fitting(rows, leaseBytes)), (lease) => lease.leaseId);
 }
 
 async function listEnded(engine: NamespaceEngine, context: CallContext, query: LeaseQuery): Promise<At<Paged<Lease>>> {
-  const { size, after } = pageOf(query.page);
+  const { size, after } = pages.asked(query.page);
   const { value: visible, revision, now } = await engine.read((view) => visibleTo(context, query, view));
   const rows: Lease[] = [];
   let afterId = after;
@@ -100,7 +103,7 @@ async function listEnded(engine: NamespaceEngine, context: CallContext, query: L
     // A page that took too long to fill ends where the scan stopped, and says that there is more.
     if (scanned >= MAX_SCANNED) {
       const page = pagedLeases(rows, rows.length);
-      return { value: page.nextToken === '' ? { ...page, nextToken: pageToken(afterId) } : page, revision, now };
+      return { value: page.nextToken === '' ? { ...page, nextToken: pages.token(afterId) } : page, revision, now };
     }
     const found = await engine.store.listLeases(engine.namespace, {
       ...(query.runId === '' ? {} : { runId: query.runId }),

@@ -2,8 +2,11 @@ import { runNotFound } from '../domain/decide/run-guard.js';
 import { ENDED_RUN_STATES, hasEnded, type RunState } from '../domain/run.js';
 import type { At, CallContext, Page, Paged, RunView } from './api.js';
 import { type Deps, engineOf, hasRole } from './deps.js';
-import { FieldChecks, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { pagesOf } from './pages.js';
 import { runView } from './run-view.js';
+
+const pages = pagesOf('runs');
 
 function seesAllRuns(context: CallContext): boolean {
   return hasRole(context, 'operator', 'admin', 'approver', 'auditor');
@@ -29,7 +32,7 @@ export async function listRuns(
   context: CallContext,
   input: { states: readonly RunState[]; page: Page },
 ): Promise<At<Paged<RunView>>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = pages.asked(input.page);
   const engine = await engineOf(deps, context);
   const principal = seesAllRuns(context) ? null : context.principal.name;
   if (input.states.some((state) => ENDED_RUN_STATES.has(state))) {
@@ -41,7 +44,7 @@ export async function listRuns(
       limit: size + 1,
     });
     const views = await engine.read((view) => rows.map((run) => runView(view, run)));
-    return { value: paged(views.value, size, (view) => view.run.runId), revision, now };
+    return { value: pages.cut(views.value, size, (view) => view.run.runId), revision, now };
   }
   return engine.read((view) => {
     const rows = [...view.state.runs.values()]
@@ -50,6 +53,6 @@ export async function listRuns(
       .sort((a, b) => (a.runId < b.runId ? -1 : 1))
       .slice(0, size + 1)
       .map((run) => runView(view, run));
-    return paged(rows, size, (row) => row.run.runId);
+    return pages.cut(rows, size, (row) => row.run.runId);
   });
 }

@@ -12,7 +12,10 @@ import {
 import type { Micros } from '../domain/time.js';
 import type { At, CallContext, Page, Paged, RecordRehearsalInput, RehearsalView } from './api.js';
 import { type Deps, engineOf, hasRole, requestIds } from './deps.js';
-import { FieldChecks, paged, pageOf } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { pagesOf } from './pages.js';
+
+const pages = pagesOf('rehearsals');
 
 /** Rehearsals of targets (C13). */
 
@@ -68,14 +71,14 @@ export async function listRehearsals(
   context: CallContext,
   input: { page: Page },
 ): Promise<Paged<RehearsalView>> {
-  const { size, after } = pageOf(input.page);
+  const { size, after } = pages.asked(input.page);
   const engine = await engineOf(deps, context);
   const { value: rows } = await engine.read((view) =>
     allOf(view)
       .filter(({ pattern }) => pattern > after)
       .sort((a, b) => (a.pattern < b.pattern ? -1 : 1)),
   );
-  return paged(rows, size, ({ pattern }) => pattern);
+  return pages.cut(rows, size, ({ pattern }) => pattern);
 }
 
 function allOf({ state, now }: View): RehearsalView[] {

@@ -6,8 +6,11 @@ import type { Lease } from '../domain/lease.js';
 import { Queue } from '../domain/queue.js';
 import type { At, CallContext, Page, Paged, Waiter } from './api.js';
 import { type Deps, engineOf } from './deps.js';
-import { FieldChecks, pageOf, pageToken } from './fields.js';
+import { FieldChecks } from './fields.js';
+import { pagesOf } from './pages.js';
 import { seesAll } from './read-leases.js';
+
+const pages = pagesOf('waiters');
 
 interface WaiterQuery {
   readonly runId: string;
@@ -24,7 +27,7 @@ export async function listWaiters(deps: Deps, context: CallContext, query: Waite
   checks.printable('run_id', query.runId, false);
   checks.text('resource', query.resource, 2_048);
   checks.done();
-  const { size, after } = pageOf(query.page);
+  const { size, after } = pages.asked(query.page);
   const engine = await engineOf(deps, context);
   return engine.read((view) => {
     const decision = view.preview('system', deps.bounds);
@@ -49,7 +52,7 @@ export async function listWaiters(deps: Deps, context: CallContext, query: Waite
       });
     }
     const last = items[items.length - 1];
-    const nextToken = last === undefined || items.length === rows.length ? '' : pageToken(placeIn(last.lease));
+    const nextToken = last === undefined || items.length === rows.length ? '' : pages.token(placeIn(last.lease));
     return { items, nextToken };
   });
 }

@@ -482,7 +482,7 @@ describe('everything else over HTTP', () => {
     const next = Buffer.from(pages.json.nextPageToken, 'base64url').toString();
     const other = Buffer.from(next.replace(/.$/, (digit) => (digit === '0' ? '1' : '0'))).toString('base64url');
     expect(await reasonAt(`/events?page_token=${other}`)).toBe('HISTORY_FORKED');
-    const beyond = Buffer.from(`999999:${hash}`).toString('base64url');
+    const beyond = Buffer.from(`events 999999:${hash}`).toString('base64url');
     expect(await reasonAt(`/events?page_token=${beyond}`)).toBe('HISTORY_FORKED');
     // Also by the revision alone: a reader of a history that was lost would wait for the new one to catch up, and skip it.
     expect(await reasonAt('/events?after_revision=999999')).toBe('HISTORY_FORKED');
@@ -583,6 +583,17 @@ describe('HTTP and gRPC', () => {
       expect(status, request).toBeGreaterThanOrEqual(400);
       expect(json.reason, request).toBe(await reasonOf(overGrpc));
     }
+  });
+
+  it('go on with a list only by a token of that list', async () => {
+    const lists = ['runs', 'leases', 'waiters', 'in-doubt', 'freezes', 'rehearsals', 'namespaces', 'checkpoints'];
+    const { json } = await api.ask('auditor', 'GET /events?page_size=1');
+    for (const list of [...lists, 'conflict-map/versions', 'conflict-map/unmatched']) {
+      const answer = await api.ask('operator', `GET /${list}?page_token=${json.nextPageToken}`);
+      expect(answer.status, list).toBe(400);
+      expect(answer.json.violations, list).toMatchObject([{ field: 'page_token' }]);
+    }
+    expect((await api.ask('auditor', `GET /events?page_token=${json.nextPageToken}`)).status).toBe(200);
   });
 
   it('tell what is wrong by the names that each caller used', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Fault } from '../../src/domain/fault.js';
-import { FieldChecks, fitting } from '../../src/services/fields.js';
+import { FieldChecks } from '../../src/services/fields.js';
 
 /** The fields that are refused. */
 function refused(check: (checks: FieldChecks) => void): string[] {
@@ -35,14 +35,5 @@ describe('parameters of a task', () => {
   it('have values that are bounded text', () => {
     expect(task({ tenant: 'a\u0000' })).toEqual(['task.parameters[tenant]']);
     expect(task({ tenant: 'x'.repeat(1_025) })).toEqual(['task.parameters[tenant]']);
-  });
-});
-
-describe('how many rows fit into one answer', () => {
-  it('is bounded by bytes, and never none', () => {
-    expect(fitting([], () => 1)).toBe(0);
-    expect(fitting([1, 2, 3], () => 1)).toBe(3);
-    expect(fitting([1, 2, 3], () => 400_000)).toBe(2);
-    expect(fitting([1, 2, 3], () => 5_000_000)).toBe(1);
   });
 });

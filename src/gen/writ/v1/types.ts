@@ -806,7 +806,7 @@ export interface AudienceCredential {
 export interface PageRequest {
   /** Rows wanted, 1 to 1,000. Zero means 100. */
   pageSize: number;
-  /** `next_page_token` of the page before. Empty means the first page. */
+  /** `next_page_token` of the page before, of the same list: one of another list is refused. Empty means the first page. */
   pageToken: string;
 }
 
