@@ -230,6 +230,19 @@ describe('who', () => {
     for (const part of [leaseId, mine, 'my own work']) expect(stdout).toContain(part);
     expect(stdout).not.toContain('another run');
   });
+
+  it('counts only runs that may still acquire among those that may ask', async () => {
+    const [active, blocked] = [await newRun('asks'), await newRun('stands still')];
+    const asking = async () => {
+      const { may } = await json<{ may: { run: { runId: string } }[] }>('who', 'route/free');
+      return may.map(({ run }) => run.runId).filter((runId) => [active, blocked].includes(runId));
+    };
+    expect((await asking()).sort()).toEqual([active, blocked].sort());
+    expect(
+      (await writ('run', 'update', blocked, '--state', 'blocked', '--reason', 'no input', '--as', 'runner')).code,
+    ).toBe(0);
+    expect(await asking()).toEqual([active]);
+  });
 });
 
 describe('exec', () => {

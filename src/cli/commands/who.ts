@@ -3,7 +3,7 @@ import { protoJson } from '../../contract/proto-json.js';
 import { matchPattern, parsePattern } from '../../domain/pattern.js';
 import { ResolveResourceResponse } from '../../gen/writ/v1/conflict_map_service.js';
 import { FindBlockersResponse, type RuleAbout } from '../../gen/writ/v1/lease_service.js';
-import { type Run, Run as RunMessage } from '../../gen/writ/v1/run_service.js';
+import { type Run, Run as RunMessage, RunState } from '../../gen/writ/v1/run_service.js';
 import {
   Access,
   type Blocker,
@@ -21,6 +21,9 @@ import { accessWord, covered, runStateWord, short, showFreezes, when } from '../
 
 /** Of runs, by their id: what a lease without a purpose of its own is for. */
 type Purposes = ReadonlyMap<string, string>;
+
+/** A run in another state is granted nothing. */
+const MAY_ACQUIRE: ReadonlySet<RunState> = new Set([RunState.RUN_STATE_ACTIVE, RunState.RUN_STATE_WAITING_FOR_INPUT]);
 
 export function registerWho(program: Command, cli: Cli): void {
   const who = program
@@ -43,6 +46,7 @@ export function registerWho(program: Command, cli: Cli): void {
       (answer) => answer.runs,
     );
     const may = runs
+      .filter(({ state }) => MAY_ACQUIRE.has(state))
       .map((run) => ({ run, actions: allowedActions(run, resource) }))
       .filter(({ actions }) => actions.length > 0);
     const machine = () => ({
