@@ -15,9 +15,9 @@ export function setEntry(resource: string, scope: AskedEntry['scope'] = 'exact')
 }
 
 /** A run; asked for again while a connection comes back. */
-export async function newRun(caller: Caller, replica: Replica): Promise<string> {
+export async function newRun(caller: Caller, replica: Replica, authoritySeconds = 600): Promise<string> {
   for (const until = performance.now() + 15_000; ; await pause(50)) {
-    const runId = await caller.createRun(replica);
+    const runId = await caller.createRun(replica, authoritySeconds);
     if (runId !== null) return runId;
     if (performance.now() > until) throw new Error(`replica ${replica.name} makes no run`);
   }
