@@ -12,7 +12,8 @@ import { DOCUMENT, digestOf, leased, MAX_SKEW, Namespace, optimistic, START, sta
 import { Auditor } from '../support/oracle/auditor.js';
 import { Violation } from '../support/oracle/violation.js';
 import { universeOf } from '../support/oracle/write-sets.js';
-import { type Sabotage, simulate } from '../support/simulation.js';
+import type { Sabotage } from '../support/simulation/sabotage.js';
+import { simulate } from '../support/simulation/simulation.js';
 
 /** How many worlds; more of them with WRIT_SIM_RUNS. */
 const RUNS = Number(process.env.WRIT_SIM_RUNS ?? 200);
