@@ -113,6 +113,7 @@ const METHOD_OF_ROUTE = {
   'POST /v1/leases/preview': 'LeaseService/PreviewWriteSet',
   'POST /v1/leases/take-over': 'LeaseService/TakeOver',
   'POST /v1/leases/renew': 'LeaseService/RenewLeases',
+  'POST /v1/leases/release': 'LeaseService/ReleaseLease',
   'GET /v1/leases/{leaseId}': 'LeaseService/GetLease',
   'POST /v1/leases/{leaseId}/amend': 'LeaseService/AmendWriteSet',
   'POST /v1/leases/{leaseId}/release': 'LeaseService/ReleaseLease',

@@ -1,6 +1,66 @@
 // Generated from docs/openapi.json by `npm run gen`. Do not edit.
 
 export interface paths {
+    "/access/v1/evaluation": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether a run may write a resource, for who speaks AuthZEN
+         * @description Whether a run may write a resource, for who speaks AuthZEN: a denial is an answer. Role: target.
+         */
+        post: operations["evaluateAccess"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access/v1/evaluations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same for up to 256 questions, each decided for itself
+         * @description The same for up to 256 questions, each decided for itself. Role: target.
+         */
+        post: operations["evaluateAccesses"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/oauth2/introspect": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Whether a credential counts now, and what it says (RFC 7662)
+         * @description Whether a credential counts now, and what it says (RFC 7662). It says nothing about a write. Roles: target, runner, operator, admin, auditor.
+         */
+        post: operations["introspectToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/blockers": {
         parameters: {
             query?: never;
@@ -449,6 +509,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/fence/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Whether a proxy may let a request pass
+         * @description Whether a proxy may let a request pass: all of it in headers, without a body. A denial has one status per class, and the reason in Writ-Reason and Writ-Problem; an answer without Writ-Reason is about the proxy itself. Role: target.
+         */
+        get: operations["checkFenceForProxy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/fence/checks": {
         parameters: {
             query?: never;
@@ -797,6 +877,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/leases/release": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ends a lease of the caller's run
+         * @description Ends a lease of the caller's run. Idempotent. When it returns, no check allows the token; `effectiveAt` says when targets that do not ask refuse it too. Role: runner.
+         */
+        post: operations["releaseLeaseByKey"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/leases/renew": {
         parameters: {
             query?: never;
@@ -1123,6 +1223,149 @@ export interface components {
          * @enum {string}
          */
         Access: "ACCESS_UNSPECIFIED" | "ACCESS_READ" | "ACCESS_STABLE_READ" | "ACCESS_WRITE";
+        /** @description The answer to one question (AuthZEN 1.0). */
+        AccessDecision: {
+            /** @description reason, request_id, log_revision; message, observed_only, valid_for and admission_id where they apply; error, with status, reason and message, where it could not be decided. */
+            context: {
+                [key: string]: unknown;
+            };
+            /** @description Whether the write is let in. */
+            decision: boolean;
+        };
+        /** @description The answers to several questions (AuthZEN 1.0). */
+        AccessDecisions: {
+            /** @description In the order of the questions. */
+            evaluations: components["schemas"]["AccessDecision"][];
+        };
+        /** @description May this run write that (AuthZEN 1.0). */
+        AccessEvaluation: {
+            /** @description What is to be done to it. */
+            action: {
+                /** @description As the conflict map has it. */
+                name: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Around the question. */
+            context?: {
+                /** @description Absent: "default". */
+                namespace?: string;
+                /** @description By which the check is found in the log. */
+                request_id?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description What is to be written. */
+            resource: {
+                /** @description Its path. */
+                id: string;
+                properties?: {
+                    /** @description The version that the write was made from. */
+                    observed_version?: string;
+                } & {
+                    [key: string]: unknown;
+                };
+                /** @description `resource`. */
+                type: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Who wants to write. */
+            subject: {
+                /** @description The run as the caller authenticated it. */
+                id: string;
+                properties?: {
+                    /** @description The key that the subject proved to have: `x5t#S256` or `jkt`. */
+                    cnf?: {
+                        [key: string]: unknown;
+                    };
+                    /** @description What the run presents; or lease_id and fencing_token. */
+                    credential?: string;
+                    /** @description Its token, a decimal number. */
+                    fencing_token?: string;
+                    /** @description The lease. */
+                    lease_id?: string;
+                } & {
+                    [key: string]: unknown;
+                };
+                /** @description `run`. */
+                type: string;
+            } & {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
+        /** @description Several questions, each decided for itself (AuthZEN 1.0). */
+        AccessEvaluations: {
+            /** @description What is to be done to it. */
+            action?: {
+                /** @description As the conflict map has it. */
+                name: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Around the question. */
+            context?: {
+                /** @description Absent: "default". */
+                namespace?: string;
+                /** @description By which the check is found in the log. */
+                request_id?: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Each with what the members beside this one do not say for all. */
+            evaluations?: {
+                [key: string]: unknown;
+            }[];
+            /** @description How many of them are answered. */
+            options?: {
+                /** @enum {string} */
+                evaluations_semantic?: "execute_all" | "deny_on_first_deny" | "permit_on_first_permit";
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description What is to be written. */
+            resource?: {
+                /** @description Its path. */
+                id: string;
+                properties?: {
+                    /** @description The version that the write was made from. */
+                    observed_version?: string;
+                } & {
+                    [key: string]: unknown;
+                };
+                /** @description `resource`. */
+                type: string;
+            } & {
+                [key: string]: unknown;
+            };
+            /** @description Who wants to write. */
+            subject?: {
+                /** @description The run as the caller authenticated it. */
+                id: string;
+                properties?: {
+                    /** @description The key that the subject proved to have: `x5t#S256` or `jkt`. */
+                    cnf?: {
+                        [key: string]: unknown;
+                    };
+                    /** @description What the run presents; or lease_id and fencing_token. */
+                    credential?: string;
+                    /** @description Its token, a decimal number. */
+                    fencing_token?: string;
+                    /** @description The lease. */
+                    lease_id?: string;
+                } & {
+                    [key: string]: unknown;
+                };
+                /** @description `run`. */
+                type: string;
+            } & {
+                [key: string]: unknown;
+            };
+        } & {
+            [key: string]: unknown;
+        };
         /** @description Asks for a write set. */
         AcquireWriteSetRequest: {
             /** @description Targets to issue credentials for together with the grant, at most 16 principal names; see CredentialService. Not part of what the key is bound to: a repeated call issues new ones. */
@@ -1517,6 +1760,39 @@ export interface components {
             logRevision: string;
             /** @description Events removed by this call. */
             removed: string;
+        };
+        /** @description Why a proxy must not let a request pass (RFC 9457). */
+        DeniedWrite: {
+            /** @description Of the same write. */
+            action?: string;
+            /** @description Stable: a reason of the fence check, or of the route table, in lower case. */
+            code: string;
+            /** @description Its change class. */
+            conflict_category?: string;
+            /** @description What happened. */
+            detail: string;
+            /** @description What to do. */
+            next: string;
+            /** @description All that are denied, where they are several. */
+            refused?: {
+                [key: string]: unknown;
+            }[];
+            /** @description Finds the denial in the log. */
+            request_id: string;
+            /** @description Who decides. */
+            resolver?: string;
+            /** @description Of the first write that is denied. */
+            resource?: string;
+            /** @description Seconds. */
+            retry_after?: number;
+            /** @description Whether the caller may go on by itself. */
+            retryable: boolean;
+            /** @description The status. */
+            status: number;
+            /** @description The code in words. */
+            title: string;
+            /** @description `urn:writ:problem:` and the code. */
+            type: string;
         };
         /** @description What to compare. */
         DiffConflictMapRequest: {
@@ -2470,6 +2746,13 @@ export interface components {
             outcome: components["schemas"]["RehearsalOutcome"];
         };
         /** @description Ends a lease of the caller's run. */
+        ReleaseLeaseByKeyRequest: {
+            /** @description By the idempotency key of the acquire, also one whose answer was lost. An acquire by that key that arrives later is refused. */
+            acquireKey: string;
+            /** @description The run that holds it. Required. */
+            runId: string;
+        };
+        /** @description Ends a lease of the caller's run. */
         ReleaseLeaseRequest: {
             /** @description The run that holds it. Required. */
             runId: string;
@@ -3046,6 +3329,13 @@ export interface components {
             /** @description Other freezes that overlap it and still hold: each counts for itself. At most 16. */
             stillFrozenBy: components["schemas"]["Freeze"][];
         };
+        /** @description The answer of RFC 7662. */
+        TokenIntrospection: {
+            /** @description Whether it counts now; with its claims if so. */
+            active: boolean;
+        } & {
+            [key: string]: unknown;
+        };
         /** @description One unmatched resource. */
         UnmatchedResource: {
             /**
@@ -3240,6 +3530,7 @@ export interface components {
         /** @description The request is wrong; `violations` name what. */
         Problem400: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3249,6 +3540,8 @@ export interface components {
         /** @description Nobody knows who calls. */
         Problem401: {
             headers: {
+                "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3258,6 +3551,7 @@ export interface components {
         /** @description The caller may not do this, or not there. */
         Problem403: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3267,6 +3561,7 @@ export interface components {
         /** @description There is no such thing. */
         Problem404: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3276,6 +3571,7 @@ export interface components {
         /** @description It cannot be done as things are. */
         Problem409: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3285,6 +3581,7 @@ export interface components {
         /** @description Somebody changed it since it was read; nothing was changed. */
         Problem412: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3294,6 +3591,7 @@ export interface components {
         /** @description The body is too large. */
         Problem413: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3303,6 +3601,9 @@ export interface components {
         /** @description The body is not of the type that is read here, which `accept` names, or compressed: `accept-encoding` names what is read. */
         Problem415: {
             headers: {
+                Accept: components["headers"]["Accept"];
+                "Accept-Encoding": components["headers"]["Accept-Encoding"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3312,6 +3613,7 @@ export interface components {
         /** @description `If-Match` is missing. */
         Problem428: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3321,6 +3623,8 @@ export interface components {
         /** @description Too much, or too often; `retry-after` says when to try again. */
         Problem429: {
             headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3330,6 +3634,7 @@ export interface components {
         /** @description The coordinator's own trouble; its log has the cause under the request id. */
         Problem500: {
             headers: {
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3339,6 +3644,8 @@ export interface components {
         /** @description It cannot be decided now; try again, with the same key where there is one. */
         Problem503: {
             headers: {
+                "Retry-After": components["headers"]["Retry-After"];
+                "X-Request-Id": components["headers"]["X-Request-Id"];
                 [name: string]: unknown;
             };
             content: {
@@ -3348,11 +3655,136 @@ export interface components {
     };
     parameters: never;
     requestBodies: never;
-    headers: never;
+    headers: {
+        /** @description Where the type is wrong: the one that is read. */
+        Accept: string;
+        /** @description Where the body is compressed: how it is read. */
+        "Accept-Encoding": string;
+        /** @description The version. */
+        ETag: string;
+        /** @description Seconds after which it is worth trying again. */
+        "Retry-After": string;
+        /** @description Of a denied write: the problem once more, for proxies that drop the body. */
+        "Writ-Problem": string;
+        /** @description Of a denied write, as `code` of the problem; without it the answer is about the proxy itself. */
+        "Writ-Reason": string;
+        /** @description What to present, and whether what was presented is not good. */
+        "WWW-Authenticate": string;
+        /** @description The request's own, or one that was made for it: finds it in the log. */
+        "X-Request-Id": string;
+    };
     pathItems: never;
 }
 export type $defs = Record<string, never>;
 export interface operations {
+    evaluateAccess: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccessEvaluation"];
+            };
+        };
+        responses: {
+            /** @description The decision. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessDecision"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    evaluateAccesses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AccessEvaluations"];
+            };
+        };
+        responses: {
+            /** @description The decisions, in the order of the questions; of a body without any, the decision of that one. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessDecisions"] | components["schemas"]["AccessDecision"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    introspectToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/x-www-form-urlencoded": {
+                    /** @description The credential. */
+                    token: string;
+                };
+            };
+        };
+        responses: {
+            /** @description The claims, or that it does not count. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenIntrospection"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
     findBlockers: {
         parameters: {
             query: {
@@ -3370,6 +3802,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3405,6 +3838,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3440,6 +3874,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3476,7 +3911,8 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
-                    ETag: string;
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3486,7 +3922,8 @@ export interface operations {
             /** @description It is what `If-None-Match` names. */
             304: {
                 headers: {
-                    ETag: string;
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content?: never;
@@ -3523,7 +3960,8 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
-                    ETag: string;
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3563,6 +4001,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3600,6 +4039,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3633,6 +4073,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3668,6 +4109,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3705,6 +4147,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3745,7 +4188,8 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
-                    ETag: string;
+                    ETag: components["headers"]["ETag"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3778,6 +4222,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3812,6 +4257,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3849,6 +4295,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3881,6 +4328,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3918,6 +4366,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3953,6 +4402,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -3987,6 +4437,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4024,6 +4475,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4075,6 +4527,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4110,6 +4563,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4145,6 +4599,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4181,6 +4636,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4217,6 +4673,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4231,6 +4688,137 @@ export interface operations {
             429: components["responses"]["Problem429"];
             500: components["responses"]["Problem500"];
             503: components["responses"]["Problem503"];
+        };
+    };
+    checkFenceForProxy: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description As in the request. */
+                "If-Match"?: string;
+                /** @description As in the request. */
+                "If-None-Match"?: string;
+                /** @description The proxy's own id of the request, by which a check that it repeats is known. */
+                "Writ-Attempt-Id"?: string;
+                /** @description Its `Authorization`. */
+                "Writ-Authorization"?: string;
+                /** @description As in the request. */
+                "Writ-Fencing-Token"?: string;
+                /** @description As in the request. */
+                "Writ-Lease"?: string;
+                /** @description The client certificate of the run, PEM in URL encoding. */
+                "Writ-Presenter-Certificate"?: string;
+                /** @description Its host; or X-Forwarded-Host. */
+                "X-Original-Host"?: string;
+                /** @description Of the request that is asked about; or X-Forwarded-Method. */
+                "X-Original-Method"?: string;
+                /** @description Its path as it was sent, still escaped; or X-Forwarded-Uri. */
+                "X-Original-URI"?: string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It may pass. */
+            200: {
+                headers: {
+                    /** @description Of tracked writes, with commas between them; empty where there are none. */
+                    "Writ-Admission-Id": string;
+                    /** @description Where in the log it was decided. */
+                    "Writ-Log-Revision"?: string;
+                    /** @description `true`: the kind is only observed, and Writ-Reason is what would have been answered. */
+                    "Writ-Observed-Only"?: string;
+                    /** @description `ok`; `reads` or `unprotected` where no check is needed. */
+                    "Writ-Reason": string;
+                    /** @description The run whose lease allows it; empty where there is none. */
+                    "Writ-Run-Id": string;
+                    /** @description What is left of the lease, such as `41250ms`. */
+                    "Writ-Valid-For"?: string;
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/plain": string;
+                };
+            };
+            /** @description The proxy said too little, or what the run asks for is malformed. */
+            400: {
+                headers: {
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
+            /** @description The proxy is not known, or what the run presents is not good. */
+            401: {
+                headers: {
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "WWW-Authenticate": components["headers"]["WWW-Authenticate"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
+            /** @description The proxy may not ask, or the run never had the right to this write. */
+            403: {
+                headers: {
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
+            404: components["responses"]["Problem404"];
+            /** @description The run has no right to this write any more, or not now. */
+            409: {
+                headers: {
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
+            /** @description The write needs the version that it was made from. */
+            428: {
+                headers: {
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            /** @description It cannot be decided now. */
+            503: {
+                headers: {
+                    "Retry-After": components["headers"]["Retry-After"];
+                    "Writ-Problem": components["headers"]["Writ-Problem"];
+                    "Writ-Reason": components["headers"]["Writ-Reason"];
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["DeniedWrite"] | components["schemas"]["Problem"];
+                };
+            };
         };
     };
     checkFence: {
@@ -4252,6 +4840,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4289,6 +4878,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4326,6 +4916,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4365,6 +4956,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4400,6 +4992,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4437,6 +5030,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4472,6 +5066,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4513,6 +5108,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4551,6 +5147,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4581,6 +5178,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4616,6 +5214,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4650,6 +5249,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4695,6 +5295,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4733,6 +5334,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4769,6 +5371,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4810,6 +5413,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4850,6 +5454,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4890,6 +5495,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -4927,10 +5533,49 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
                     "application/json": components["schemas"]["PreviewWriteSetResponse"];
+                };
+            };
+            400: components["responses"]["Problem400"];
+            401: components["responses"]["Problem401"];
+            403: components["responses"]["Problem403"];
+            404: components["responses"]["Problem404"];
+            409: components["responses"]["Problem409"];
+            413: components["responses"]["Problem413"];
+            415: components["responses"]["Problem415"];
+            429: components["responses"]["Problem429"];
+            500: components["responses"]["Problem500"];
+            503: components["responses"]["Problem503"];
+        };
+    };
+    releaseLeaseByKey: {
+        parameters: {
+            query?: {
+                /** @description Empty means "default". */
+                namespace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReleaseLeaseByKeyRequest"];
+            };
+        };
+        responses: {
+            /** @description The answer. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ReleaseLeaseResponse"];
                 };
             };
             400: components["responses"]["Problem400"];
@@ -4964,6 +5609,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5004,6 +5650,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5039,6 +5686,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5071,6 +5719,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5104,6 +5753,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5135,6 +5785,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5170,6 +5821,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5205,6 +5857,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5242,6 +5895,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5277,6 +5931,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5314,6 +5969,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5352,6 +6008,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5388,6 +6045,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5426,6 +6084,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5469,6 +6128,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5509,6 +6169,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5549,6 +6210,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {
@@ -5590,6 +6252,7 @@ export interface operations {
             /** @description The answer. */
             200: {
                 headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
                     [name: string]: unknown;
                 };
                 content: {

@@ -71,9 +71,9 @@ async function createRun(): Promise<string> {
 
 const promote = (env: string) => [{ resource: `release/${env}`, access: 'ACCESS_WRITE', actions: ['promote'] }];
 
-async function acquire(runId: string, env: string, more: object = {}): Promise<ApiAnswer> {
+async function acquire(runId: string, env: string, more: object = {}, headers = key()): Promise<ApiAnswer> {
   const body = { runId, entries: promote(env), ...more };
-  return ask('runner', 'POST /v1/leases', '/leases', { body, headers: key() });
+  return ask('runner', 'POST /v1/leases', '/leases', { body, headers });
 }
 
 beforeAll(async () => {
@@ -343,6 +343,39 @@ describe('a run over HTTP', () => {
     expect(within.json.violations).toEqual([
       { field: 'idempotencyKey', description: 'is given by the header Idempotency-Key' },
     ]);
+  });
+});
+
+describe('a lease whose id never came', () => {
+  const release = (runId: string, acquireKey?: string) =>
+    ask('runner', 'POST /v1/leases/release', '/leases/release', {
+      body: { runId, ...(acquireKey === undefined ? {} : { acquireKey }) },
+    });
+
+  it('is released by the key of its acquire, also before that arrives', async () => {
+    const runId = await createRun();
+    const env = freshEnv();
+    const granted = key();
+    const { json } = await acquire(runId, env, {}, granted);
+    expect((await release(runId, granted['idempotency-key'])).json.outcome).toBe('RELEASE_OUTCOME_RELEASED');
+    const ended = await api.ask('runner', `GET /leases/${json.lease.leaseId}`);
+    expect(ended.json.lease.state).toBe('LEASE_STATE_ENDED');
+    const late = key();
+    expect((await release(runId, late['idempotency-key'])).json).toMatchObject({
+      outcome: 'RELEASE_OUTCOME_NOTHING_HELD',
+    });
+    expect((await acquire(runId, env, {}, late)).json).not.toHaveProperty('lease');
+  });
+
+  it('is not released by what is no key, nor by two names at once', async () => {
+    const runId = await createRun();
+    const without = await release(runId);
+    expect([without.status, without.json.violations]).toMatchObject([
+      400,
+      [{ field: 'acquireKey', description: 'is required' }],
+    ]);
+    const both = await api.ask('runner', 'POST /leases/release', { body: { runId, acquireKey: 'a', leaseId: 'b' } });
+    expect([both.status, both.json.violations]).toMatchObject([400, [{ field: 'leaseId' }]]);
   });
 });
 

@@ -1,10 +1,11 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { createAdaptorServer } from '@hono/node-server';
 import { Hono } from 'hono';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { Streams } from '../../src/transports/http/api/streams.js';
+import type { HttpEnv } from '../../src/transports/http/route.js';
 
 /** Answers that go on, over real connections. */
 
@@ -22,7 +23,7 @@ describe('a reader that takes nothing', () => {
     const troubles: unknown[] = [];
     let isClosed = false;
     const streams = new Streams();
-    const app = new Hono<{ Bindings: HttpBindings }>().get('/', (c) =>
+    const app = new Hono<HttpEnv>().get('/', (c) =>
       streams.serve(c, {
         type: 'application/x-ndjson',
         source: {

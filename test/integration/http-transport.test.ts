@@ -230,6 +230,34 @@ describe('the HTTP server', () => {
     expect(await problemOf(large)).toMatchObject({ status: 413, reason: 'BODY_TOO_LARGE' });
   });
 
+  it('gives every answer the id of its request, or one made for it', async () => {
+    const url = await start();
+    const form = { method: 'POST', body: new URLSearchParams({ token: 'good' }) };
+    const large = { method: 'POST', body: 'x'.repeat(70_000) };
+    const target = { authorization: 'Bearer token-target' };
+    const asked: [number, string, RequestInit?][] = [
+      [200, '/healthz'],
+      [200, '/readyz'],
+      [200, '/.well-known/jwks.json'],
+      [200, '/v1/openapi.json'],
+      [200, '/metrics', { headers: { authorization: 'Bearer token-auditor' } }],
+      [200, '/oauth2/introspect', { ...form, headers: target }],
+      [401, '/v1/leases'],
+      [403, '/v1/leases', { headers: target }],
+      [404, '/nothing/here'],
+      [405, '/healthz', { method: 'DELETE' }],
+      [413, '/access/v1/evaluation', { ...large, headers: target }],
+      [415, '/oauth2/introspect', { method: 'POST', body: '{}', headers: { ...target, 'content-type': 'text/plain' } }],
+    ];
+    for (const [status, path, init = {}] of asked) {
+      const named = await fetch(`${url}${path}`, { ...init, headers: { ...init.headers, 'x-request-id': 'mine-1' } });
+      expect([named.status, named.headers.get('x-request-id')], path).toEqual([status, 'mine-1']);
+      const unnamed = await fetch(`${url}${path}`, init);
+      expect(unnamed.headers.get('x-request-id'), path).toMatch(/^[0-9a-f-]{36}$/);
+      await Promise.all([named, unnamed].map((answer) => answer.arrayBuffer()));
+    }
+  });
+
   it('does not end with a caller that says nothing', async () => {
     const url = await start();
     const { port } = new URL(url);

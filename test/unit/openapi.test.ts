@@ -8,15 +8,12 @@ import { readStrictJson } from '../../src/transports/http/api/strict-json.js';
 const document = openApiDocument();
 const WRITTEN = new URL('../../docs/openapi.json', import.meta.url);
 
-/** Spoken in forms of their own, which other documents describe. */
-const FOREIGN = [
-  'POST /oauth2/introspect',
-  'GET /v1/fence/check',
-  'POST /access/v1/evaluation',
-  'POST /access/v1/evaluations',
-];
-
 type Operation = Record<string, unknown> & { parameters?: { name: string; in: string; required: boolean }[] };
+
+interface Answered {
+  readonly $ref?: string;
+  readonly headers?: Readonly<Record<string, { readonly $ref?: string }>>;
+}
 
 const operations = Object.entries(document.paths ?? {}).flatMap(([path, methods]) =>
   Object.entries(methods).map(([method, operation]) => ({
@@ -44,8 +41,7 @@ describe('the OpenAPI document', () => {
   });
 
   it('has every route of the API, with the roles that may call it', () => {
-    const routes = METHOD_ROUTES.filter((route) => !FOREIGN.includes(route));
-    expect(operations.map(({ route }) => route).sort()).toEqual([...routes].sort());
+    expect(operations.map(({ route }) => route).sort()).toEqual([...METHOD_ROUTES].sort());
     for (const { route, operation } of operations)
       expect(operation['x-writ-roles'], route).toBe(rolesForRoute(route as never)?.join(', '));
   });
@@ -69,6 +65,22 @@ describe('the OpenAPI document', () => {
     for (const { route, operation } of operations) {
       const told = Object.keys(operation.responses as object).filter((status) => ['413', '415'].includes(status));
       expect([route, told]).toEqual([route, operation.requestBody === undefined ? [] : ['413', '415']]);
+    }
+  });
+
+  it('tells of the headers that a caller acts on', () => {
+    const { responses = {}, headers = {} } = document.components ?? {};
+    for (const { route, operation } of operations) {
+      for (const [status, answer] of Object.entries(operation.responses as Record<string, Answered>)) {
+        const told = answer.$ref === undefined ? answer : (responses[answer.$ref.split('/').at(-1) ?? ''] as Answered);
+        const names = Object.keys(told.headers ?? {});
+        expect(names, `${route} ${status}`).toContain('X-Request-Id');
+        if (status === '401') expect(names, route).toContain('WWW-Authenticate');
+        if (['429', '503'].includes(status)) expect(names, `${route} ${status}`).toContain('Retry-After');
+        if (status === '415') expect(names, route).toEqual(expect.arrayContaining(['Accept', 'Accept-Encoding']));
+        for (const header of Object.values(told.headers ?? {}))
+          if (header.$ref !== undefined) expect(headers).toHaveProperty(header.$ref.split('/').at(-1) ?? '');
+      }
     }
   });
 

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import type { Context } from 'hono';
 import type { Principal } from '../../auth/principal.js';
 import { authorize } from '../../auth/roles.js';
 import type { Confirmation } from '../../domain/credential.js';
 import { NO_LEASE } from '../../route-table/index.js';
 import type { CheckFenceInput, WritApi } from '../../services/api.js';
 import { toToken } from '../../services/presented-write.js';
-import { requestIdOf } from '../request-id.js';
 import { type Evaluation, readEvaluation, readEvaluations } from './authzen-schema.js';
 import { jsonOf } from './json-body.js';
 import { NO_STORE, toldFault } from './problem.js';
+import type { RouteContext } from './route.js';
 
 /**
  * The OpenID Authorization API 1.0 (AuthZEN) over the fence check: may this run write that resource. The subject is the
@@ -32,7 +31,7 @@ interface Asking {
 }
 
 /** POST /access/v1/evaluation: one decision. */
-export async function evaluate(c: Context, caller: Principal, api: Api): Promise<Response> {
+export async function evaluate(c: RouteContext, caller: Principal, api: Api): Promise<Response> {
   const asking = askingOf(c, caller, api);
   return answerOne(c, await jsonOf(c), asking);
 }
@@ -47,7 +46,7 @@ interface Batch {
 
 /** POST /access/v1/evaluations: several, each decided for itself. */
 export async function evaluateAll(
-  c: Context,
+  c: RouteContext,
   caller: Principal,
   api: Api,
   { takeMore, tell }: Batch,
@@ -77,7 +76,7 @@ export async function evaluateAll(
 }
 
 /** GET /.well-known/authzen-configuration. */
-export function metadata(c: Context, issuer: string): Response {
+export function metadata(c: RouteContext, issuer: string): Response {
   const base = issuer.replace(/\/$/, '');
   const body = {
     policy_decision_point: issuer,
@@ -87,7 +86,7 @@ export function metadata(c: Context, issuer: string): Response {
   return c.json(body, 200, { 'cache-control': 'public, max-age=300' });
 }
 
-async function answerOne(c: Context, body: unknown, asking: Asking): Promise<Response> {
+async function answerOne(c: RouteContext, body: unknown, asking: Asking): Promise<Response> {
   const evaluation = readEvaluation(body);
   const checkId = evaluation.context?.request_id ?? randomUUID();
   try {
@@ -172,14 +171,13 @@ function presenterOf(cnf: NonNullable<Evaluation['subject']['properties']>['cnf'
   return 'jkt' in cnf ? { kind: 'jkt', thumbprint: cnf.jkt } : { kind: 'x5t#S256', thumbprint: cnf['x5t#S256'] };
 }
 
-function askingOf(c: Context, caller: Principal, api: Api): Asking {
+function askingOf(c: RouteContext, caller: Principal, api: Api): Asking {
   return { caller, api, requestId: echoRequestId(c), signal: c.req.raw.signal };
 }
 
 /** What the caller sent comes back as it was, recorded or not. */
-function echoRequestId(c: Context): string {
-  const given = c.req.header('x-request-id');
-  const used = requestIdOf(given);
-  c.header('x-request-id', given ?? used);
+function echoRequestId(c: RouteContext): string {
+  const used = c.get('requestId');
+  c.header('x-request-id', c.req.header('x-request-id') ?? used);
   return used;
 }

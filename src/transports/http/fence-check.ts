@@ -1,13 +1,13 @@
-import type { HttpBindings } from '@hono/node-server';
 import type { Context } from 'hono';
 import type { Principal } from '../../auth/principal.js';
 import type { Confirmation } from '../../domain/credential.js';
 import { invalidArgument } from '../../domain/fault.js';
 import type { RouteAnswer, WritApi } from '../../services/api.js';
 import { certificateThumbprint } from '../presenter.js';
-import { isRequestId, requestIdOf } from '../request-id.js';
+import { isRequestId } from '../request-id.js';
 import { NO_STORE, PROBLEM_TYPE } from './problem.js';
 import { allValues } from './raw-headers.js';
+import type { RouteContext } from './route.js';
 
 /**
  * The fence check for proxies (`auth_request` of nginx, forward authentication of Traefik and Caddy): a GET without a
@@ -16,14 +16,14 @@ import { allValues } from './raw-headers.js';
  * the reason in `writ-reason`; of every denial `writ-problem` has the whole problem, for proxies that drop the body.
  */
 export async function fenceCheck(
-  c: Context<{ Bindings: HttpBindings }>,
+  c: RouteContext,
   principal: Principal,
   api: Pick<WritApi, 'checkRoute'>,
 ): Promise<Response> {
   refuseBody(c);
   const headers = allValues(c.env.incoming.rawHeaders);
   const all = (...names: string[]): string[] => names.flatMap((name) => headers.get(name) ?? []);
-  const requestId = requestIdOf(c.req.header('x-request-id'));
+  const requestId = c.get('requestId');
   const context = { principal, namespace: '', requestId, deadlineMs: null, signal: c.req.raw.signal };
   const answer = await api.checkRoute(context, {
     method: all('x-original-method', 'x-forwarded-method'),
@@ -39,7 +39,6 @@ export async function fenceCheck(
     presenter: presenterOf(all('writ-presenter-certificate')),
     ...attemptOf(all('writ-attempt-id')),
   });
-  c.header('x-request-id', requestId);
   return toResponse(c, answer);
 }
 

@@ -1,11 +1,10 @@
 import { TLSSocket } from 'node:tls';
-import type { HttpBindings } from '@hono/node-server';
-import type { Context } from 'hono';
 import { Fault } from '../../domain/fault.js';
 import { isLoopback } from '../../platform/settings.js';
+import type { RouteContext } from './route.js';
 
 /** A request as browsers may have made it. */
-export type BrowserContext = Context<{ Bindings: HttpBindings }>;
+export type BrowserContext = RouteContext;
 
 /** Where the request says that it was sent to: its Host header, by the scheme of its connection; null: nowhere. */
 export function addressedOrigin(c: BrowserContext): URL | null {

@@ -4,7 +4,13 @@ import type { Principal } from '../../auth/principal.js';
 import type { Route } from '../../auth/roles.js';
 import type { Remarks } from './request-log.js';
 
-export type RouteContext = Context<{ Bindings: HttpBindings }>;
+export interface HttpEnv {
+  readonly Bindings: HttpBindings;
+  /** `requestId`: of the request, as it came or as one was made for it; every answer has it. */
+  readonly Variables: { readonly requestId: string };
+}
+
+export type RouteContext = Context<HttpEnv>;
 
 /**
  * Serves a route. Who calls is known, may call it somewhere and has not called too often by the time that `answer` is

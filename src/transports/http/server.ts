@@ -1,7 +1,7 @@
 import type { Server } from 'node:http';
 import { createServer as createHttpsServer, type Server as HttpsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { createAdaptorServer, type HttpBindings } from '@hono/node-server';
+import { createAdaptorServer } from '@hono/node-server';
 import { type Context, Hono } from 'hono';
 import { bodyLimit } from 'hono/body-limit';
 import { compress } from 'hono/compress';
@@ -26,7 +26,7 @@ import { fenceCheck } from './fence-check.js';
 import { demandType, FORM_TYPE } from './media-type.js';
 import { faultProblem, NO_STORE, problem, toldFault } from './problem.js';
 import { type Remarks, RequestLog } from './request-log.js';
-import type { AddRoute, RouteContext } from './route.js';
+import type { AddRoute, HttpEnv, RouteContext } from './route.js';
 import type { SignIn } from './sign-in.js';
 
 /** Whether the coordinator serves, and if not why. */
@@ -147,7 +147,7 @@ const squeeze = compress({ encoding: 'gzip', threshold: 16 << 10, contentTypeFil
 /** Who calls a route that is open to everybody. */
 const ANYBODY: Principal = { name: '', roles: new Set() };
 
-type App = Hono<{ Bindings: HttpBindings }>;
+type App = Hono<HttpEnv>;
 
 /** The routes, without a socket; exported for tests. */
 export function createApp(options: HttpServerOptions, streams = new Streams()): App {
@@ -158,7 +158,7 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
     const at = path.replace(/\{(\w+)\}/g, ':$1');
     if (isLong) app.on(method, at, squeeze);
     app.on(method, at, (c) => {
-      const remarks: Remarks = { requestId: requestIdOf(c.req.header('x-request-id')), caller: null, request: {} };
+      const remarks: Remarks = { requestId: c.get('requestId'), caller: null, request: {} };
       return requests.observe(c, route, remarks, async () => {
         try {
           const caller = rolesForRoute(route) === null ? ANYBODY : await callerOf(c, options);
@@ -171,7 +171,6 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
         } catch (thrown) {
           const error = isBrokenOff(c) && toldFault(thrown) === null ? brokenOff() : thrown;
           remarks.error = error;
-          c.header('x-request-id', remarks.requestId);
           const answered = told === undefined ? faultProblem(c, error) : told(c, error);
           return answered ?? internal(c, remarks.requestId);
         }
@@ -181,6 +180,13 @@ export function createApp(options: HttpServerOptions, streams = new Streams()): 
   const small = bodyLimit({
     maxSize: MAX_BODY_BYTES,
     onError: (c) => problem(c, 413, 'BODY_TOO_LARGE', `a request body may have at most ${MAX_BODY_BYTES} bytes`),
+  });
+  // Every answer has it, also that there is no such route: it is what a caller has to name when they ask about one.
+  app.use(async (c, next) => {
+    const requestId = requestIdOf(c.req.header('x-request-id'));
+    c.set('requestId', requestId);
+    await next();
+    if (!c.res.headers.has('x-request-id')) c.header('x-request-id', requestId);
   });
   app.use((c, next) => {
     demandPlainPath(c.env.incoming.url ?? '');

@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { OpenAPIHono, z } from '@hono/zod-openapi';
-import { rolesForRoute } from '../../../auth/roles.js';
+import { type MethodRoute, rolesForRoute } from '../../../auth/roles.js';
 import type { ApiRoute } from './api-route.js';
+import { DENIAL, GATEWAY_PATHS, type GatewayPath, header } from './gateway-paths.js';
 import { ANSWERED, type OwnRoute, ownRoutes } from './own-routes.js';
 import { type RpcRoute, rpcRoutes } from './routes.js';
 import { type Shapes, said } from './shapes.js';
@@ -115,12 +116,16 @@ export function openApiDocument(): OpenApiDocument {
   registry.register('Problem', Problem);
   for (const [name, schema] of shapes.named) registry.register(name, schema);
   for (const [name, scheme] of SECURITY) registry.registerComponent('securitySchemes', name, scheme);
+  for (const [name, header] of Object.entries(HEADERS)) registry.registerComponent('headers', name, header);
   for (const [status, description] of Object.entries({ ...PROBLEMS, ...OF_A_BODY, ...CONDITIONS }))
     registry.registerComponent('responses', nameOfProblem(status), {
       description,
+      headers: headersOf(status),
       content: { 'application/problem+json': { schema: { $ref: '#/components/schemas/Problem' } } },
     });
   for (const route of [...rpc, ...others]) registry.registerPath(pathOf(route));
+  registry.register('DeniedWrite', DENIAL);
+  for (const route of GATEWAY_PATHS) registry.registerPath(gatewayPathOf(route));
   const document = app.getOpenAPI31Document({
     openapi: '3.1.0',
     info: {
@@ -160,30 +165,36 @@ const SECURITY = [
   ],
 ] as const;
 
+/** What each operation says of itself. */
+function operationOf(route: MethodRoute, operationId: string, comment: string) {
+  const [method = '', path = ''] = route.split(' ');
+  return {
+    method: method.toLowerCase() as 'get',
+    path,
+    operationId,
+    tags: [TAG_OF[path.split('/')[2] ?? ''] ?? 'fence'],
+    summary: comment.split(/(?<=[.:;]) /)[0]?.replace(/[.:;]$/, '') ?? '',
+    description: comment,
+    'x-writ-roles': (rolesForRoute(route) ?? []).join(', '),
+    security: [{ token: [] }, { certificate: [] }],
+  };
+}
+
 function pathOf(route: ApiRoute) {
-  const [method = '', path = ''] = route.route.split(' ');
-  const roles = (rolesForRoute(route.route) ?? []).join(', ');
-  const comment = said(route.comment);
+  const isRead = route.route.startsWith('GET ');
   const parametersIn = (place: 'path' | 'query' | 'header'): z.ZodObject =>
     z.object(
       Object.fromEntries(
         route.parameters.filter((one) => one.place === place).map(({ name, schema }) => [name, schema]),
       ),
     );
-  const isKnownByTag = route.answer.hasTag === true && method === 'GET';
+  const isKnownByTag = route.answer.hasTag === true && isRead;
   const headers = parametersIn('header').extend({
     ...(route.needsVersion ? { 'If-Match': IF_MATCH } : {}),
     ...(isKnownByTag ? { 'If-None-Match': IF_NONE_MATCH } : {}),
   });
   return {
-    method: method.toLowerCase() as 'get',
-    path,
-    operationId: route.operationId,
-    tags: [TAG_OF[path.split('/')[2] ?? ''] ?? 'leases'],
-    summary: comment.split(/(?<=[.:;]) /)[0]?.replace(/[.:;]$/, '') ?? '',
-    description: comment,
-    'x-writ-roles': roles,
-    security: [{ token: [] }, { certificate: [] }],
+    ...operationOf(route.route, route.operationId, said(route.comment)),
     request: {
       params: parametersIn('path'),
       query: parametersIn('query'),
@@ -196,9 +207,11 @@ function pathOf(route: ApiRoute) {
       200: {
         description: 'The answer.',
         content: { [route.answer.type]: { schema: route.answer.schema } },
-        ...(route.answer.hasTag === true ? { headers: TAGGED } : {}),
+        headers: headersOf(route.answer.hasTag === true ? 'ETag' : ''),
       },
-      ...(isKnownByTag ? { 304: { description: 'It is what `If-None-Match` names.', headers: TAGGED } } : {}),
+      ...(isKnownByTag
+        ? { 304: { description: 'It is what `If-None-Match` names.', headers: headersOf('ETag') } }
+        : {}),
       ...problems({
         ...PROBLEMS,
         ...(route.body === null ? {} : OF_A_BODY),
@@ -219,7 +232,68 @@ const IF_NONE_MATCH = z.string().optional().openapi({
   example: '"7"',
 });
 
-const TAGGED = z.object({ ETag: z.string() });
+/** Of requests that are in forms of others. */
+function gatewayPathOf({ route, operationId, comment, headers, body, answer, denials = {} }: GatewayPath) {
+  const denied = Object.entries(denials).map(([status, description]) => [status, deniedBy(status, description)]);
+  return {
+    ...operationOf(route, operationId, comment),
+    request: {
+      ...(headers === undefined ? {} : { headers }),
+      ...(body === undefined ? {} : { body: { required: true, content: { [body.type]: { schema: body.schema } } } }),
+    },
+    responses: {
+      200: {
+        description: answer.description,
+        headers: { ...headersOf(''), ...answer.headers },
+        content: { [answer.type]: { schema: answer.schema } },
+      },
+      ...problems({ ...PROBLEMS, ...(body === undefined ? {} : OF_A_BODY) }),
+      ...Object.fromEntries(denied),
+    },
+  };
+}
+
+function deniedBy(status: string, description: string) {
+  return {
+    description,
+    headers: { ...headersOf(status), ...DENIED },
+    content: { 'application/problem+json': { schema: { anyOf: [DENIED_WRITE, A_PROBLEM] } } },
+  };
+}
+
+const A_PROBLEM = { $ref: '#/components/schemas/Problem' };
+const DENIED_WRITE = { $ref: '#/components/schemas/DeniedWrite' };
+
+const HEADERS = {
+  'X-Request-Id': header("The request's own, or one that was made for it: finds it in the log.", true),
+  ETag: header('The version.', true),
+  'WWW-Authenticate': header('What to present, and whether what was presented is not good.', true),
+  'Retry-After': header('Seconds after which it is worth trying again.', true),
+  Accept: header('Where the type is wrong: the one that is read.'),
+  'Accept-Encoding': header('Where the body is compressed: how it is read.'),
+  'Writ-Reason': header(
+    'Of a denied write, as `code` of the problem; without it the answer is about the proxy itself.',
+  ),
+  'Writ-Problem': header('Of a denied write: the problem once more, for proxies that drop the body.'),
+};
+
+type HeaderName = keyof typeof HEADERS;
+
+const BY_STATUS: Readonly<Record<string, readonly HeaderName[]>> = {
+  ETag: ['ETag'],
+  401: ['WWW-Authenticate'],
+  415: ['Accept', 'Accept-Encoding'],
+  429: ['Retry-After'],
+  503: ['Retry-After'],
+};
+
+const references = (names: readonly HeaderName[]) =>
+  Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+
+/** Of an answer that has a tag, or of one with this status. */
+const headersOf = (of: string) => references(['X-Request-Id', ...(BY_STATUS[of] ?? [])]);
+
+const DENIED = references(['Writ-Reason', 'Writ-Problem']);
 
 const nameOfProblem = (status: string): string => `Problem${status}`;
 

@@ -35,7 +35,6 @@ export function mountApi(on: AddRoute, options: ApiOptions): void {
     on(
       route.route,
       (c, caller, remarks) => {
-        c.header('x-request-id', remarks.requestId);
         c.header('x-content-type-options', 'nosniff');
         return answer(c, caller, remarks);
       },

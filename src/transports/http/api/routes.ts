@@ -1,4 +1,5 @@
 import { type DescField, type DescMessage, ScalarType } from '@bufbuild/protobuf';
+import type { z } from '@hono/zod-openapi';
 import { METHOD_ROUTES, type MethodRoute, methodOfRoute } from '../../../auth/roles.js';
 import type { ApiRoute, Parameter } from './api-route.js';
 import { localName, type Rpc, rpcOf } from './rpcs.js';
@@ -20,6 +21,8 @@ interface RouteOptions {
   readonly without?: readonly string[];
   /** Where two routes are of one RPC. */
   readonly operationId?: string;
+  /** The same, and their bodies differ: what this one is called, and which field it is about. */
+  readonly body?: { readonly name: string; readonly needs: string };
 }
 
 const NAMESPACE = ['namespace'];
@@ -32,6 +35,10 @@ const OPTIONS: Partial<Record<MethodRoute, RouteOptions>> = {
   'POST /v1/conflict-map/matrix': { operationId: 'getTaskMatrixOf' },
   'GET /v1/resources/resolve': { query: { name: 'resource' } },
   'POST /v1/leases/preview': { namespace: ['request', 'namespace'] },
+  'POST /v1/leases/release': {
+    operationId: 'releaseLeaseByKey',
+    body: { name: 'ReleaseLeaseByKeyRequest', needs: 'acquire_key' },
+  },
   'GET /v1/keys': { namespace: null },
   'POST /v1/keys/rotate': { namespace: null },
   'POST /v1/keys/{keyId}/retire': { namespace: null },
@@ -79,7 +86,7 @@ export function rpcRoutes(answered: readonly DescMessage[]): {
   const plans = METHOD_ROUTES.filter((route) => !NOT_BY_REQUEST.has(route)).map(planOf);
   const outputs = [...plans.map(({ rpc }) => rpc.output), ...answered];
   const shapes = new Shapes({
-    elsewhere: merged(plans.filter(({ hasBody }) => hasBody).map(({ placed }) => placed)),
+    elsewhere: merged(plans.filter(({ hasBody, options }) => hasBody && !options.body).map(({ placed }) => placed)),
     answered: new Set(outputs.flatMap((message) => [...messagesIn(message)])),
   });
   return { shapes, routes: plans.map((plan) => toRoute(plan, shapes)) };
@@ -143,6 +150,16 @@ function planOf(route: MethodRoute): Plan {
   return { route, options, rpc, hasBody, places, ifMatch, placed: placedBy(places, ifMatch) };
 }
 
+/** The body of a route, which has a name of its own where another route of the RPC has another one. */
+function bodyOf({ rpc, options, placed }: Plan, shapes: Shapes): z.ZodType {
+  if (options.body === undefined) return shapes.request(rpc.input);
+  const { name, needs } = options.body;
+  const needed = fieldsAt(rpc.input, [needs])[0] as DescField;
+  const elsewhere = new Set(placed.get(rpc.input.typeName));
+  for (const other of needed.oneof?.fields ?? []) if (other !== needed) elsewhere.add(other.name);
+  return shapes.request(rpc.input, { name, elsewhere, needed });
+}
+
 function placedBy(places: readonly Place[], ifMatch: DescField | null): Placed {
   const placed = new Map<string, Set<string>>();
   // What is in the path takes the place of whatever else the contract would have there.
@@ -156,14 +173,15 @@ function placedBy(places: readonly Place[], ifMatch: DescField | null): Placed {
   return placed;
 }
 
-function toRoute({ route, options, rpc, hasBody, places, ifMatch }: Plan, shapes: Shapes): RpcRoute {
+function toRoute(plan: Plan, shapes: Shapes): RpcRoute {
+  const { route, options, rpc, hasBody, places, ifMatch } = plan;
   return {
     route,
     rpc,
     operationId: options.operationId ?? localName(rpc.method.slice(rpc.method.indexOf('/') + 1)),
     comment: rpc.comment,
     parameters: places.map((place) => toParameter(place, shapes)),
-    body: hasBody ? shapes.request(rpc.input) : null,
+    body: hasBody ? bodyOf(plan, shapes) : null,
     bodyMessage: hasBody ? rpc.input : null,
     answer: { type: 'application/json', schema: shapes.answer(rpc.output), hasTag: options.etag !== undefined },
     scope: options.namespace === null ? 'none' : 'namespace',

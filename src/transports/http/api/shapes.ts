@@ -20,6 +20,14 @@ export interface ShapesOptions {
   readonly answered: ReadonlySet<string>;
 }
 
+interface OwnBody {
+  readonly name: string;
+  /** Fields that it does not have. */
+  readonly elsewhere: ReadonlySet<string>;
+  /** One that it has to have. */
+  readonly needed: DescField;
+}
+
 export class Shapes {
   readonly #options: ShapesOptions;
   readonly #made = new Map<string, z.ZodType>();
@@ -33,13 +41,13 @@ export class Shapes {
     return this.#made;
   }
 
-  /** What a request's body may be. */
-  request(message: DescMessage): z.ZodType {
-    const name = this.#options.answered.has(message.typeName) ? `${message.name}Input` : message.name;
-    const elsewhere = this.#options.elsewhere.get(message.typeName);
+  /** What a request's body may be; `own`: of a route that does not have what is else the body of this message. */
+  request(message: DescMessage, own?: OwnBody): z.ZodType {
+    const name = own?.name ?? (this.#options.answered.has(message.typeName) ? `${message.name}Input` : message.name);
+    const elsewhere = own?.elsewhere ?? this.#options.elsewhere.get(message.typeName);
     return this.#once(name, () => {
       const fields = message.fields.filter(({ name }) => elsewhere?.has(name) !== true);
-      const members = fields.map((field) => [field.jsonName, this.member(field)]);
+      const members = fields.map((field) => [field.jsonName, this.member(field, field === own?.needed || undefined)]);
       const oneOfs = message.oneofs.filter(({ fields }) => fields.length > 1);
       const object = z.strictObject(Object.fromEntries(members)).superRefine((value, context) => {
         for (const { fields } of oneOfs) {
