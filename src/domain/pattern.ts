@@ -16,6 +16,15 @@ export type ParsedPattern =
   | { readonly ok: true; readonly pattern: Pattern }
   | { readonly ok: false; readonly reason: string };
 
+/**
+ * What to tell somebody whose pattern has a star in it; null: it has none. A star is a letter like any other, and
+ * resources have one in their names. Who means a wildcard by it names next to nothing, which nobody would notice.
+ */
+export function starRemark(text: string): string | null {
+  if (!text.includes('*')) return null;
+  return `In ${JSON.stringify(text)} the * is no wildcard and stands for itself: {name} is any one segment, {name...} all the rest.`;
+}
+
 /** Reads a pattern. A name twice is allowed in templates only. */
 export function parsePattern(text: string, use: 'pattern' | 'template' = 'pattern'): ParsedPattern {
   const segments: PatternSegment[] = [];

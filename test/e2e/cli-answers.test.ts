@@ -297,7 +297,7 @@ describe('a star in a pattern', () => {
     expect(await writ(...args)).toMatchObject({
       code: 0,
       stderr:
-        '"release/*": * is no wildcard and stands for itself. {name} is any one segment, {name...} all the rest.\n',
+        'In "release/*" the * is no wildcard and stands for itself: {name} is any one segment, {name...} all the rest.\n',
     });
     expect(await json(...args)).toBeTruthy();
     const without = args.map((arg) => arg.replace('release/*', 'release/{env...}'));

@@ -13,8 +13,6 @@ export type LiveState = 'off' | 'connecting' | 'live' | 'paused' | 'lost';
 
 export const liveState = createStore<LiveState>('off');
 export const livePaused = createStore(false);
-/** When the last event arrived, on the page's own clock; null: none has. */
-export const lastEventAt = createStore<number | null>(null);
 
 type Listener = (events: readonly LogEvent[]) => void;
 const listeners = new Set<Listener>();
@@ -40,7 +38,6 @@ function take(data: string): void {
   if (gathered.length < MAX_GATHERED) gathered.push(event);
   if (gathering === 0) gathering = window.setTimeout(tell, GATHER_MS);
   const at = millisOf(event.time);
-  lastEventAt.set(at);
   // An event that was just written tells the time; one that is read again after a gap tells an old one.
   if (at !== null && at > databaseMsSeen) {
     databaseMsSeen = at;

@@ -1,3 +1,4 @@
+import { starRemark } from '../pattern.js';
 import type { MapProblem } from './document.js';
 
 /** Errors told about one document, and as many warnings: past that, more of them help nobody. */
@@ -40,14 +41,10 @@ export class FirstError extends Problems {
 
 export const quoted = (text: string): string => JSON.stringify(text);
 
-/** Who means a wildcard by a star has a rule that ties, or a kind that protects, next to nothing, and nobody notices. */
+/** A rule that ties, or a kind that protects, next to nothing, because somebody took a star for a wildcard. */
 export function warnOfStar(text: string, path: string, problems: Problems): void {
-  if (!text.includes('*')) return;
-  problems.warn(
-    'literal_star',
-    path,
-    `In ${quoted(text)} the * is no wildcard and stands for itself: {name} is any one segment, {name...} all the rest.`,
-  );
+  const remark = starRemark(text);
+  if (remark !== null) problems.warn('literal_star', path, remark);
 }
 
 /** Names that a message lists, and known names that are looked at for a hint. */

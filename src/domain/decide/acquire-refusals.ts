@@ -3,7 +3,9 @@ import { blockerOfDoubt, type Doubt } from '../doubt.js';
 import type { ExpandedEntry, RequestedEntry } from '../entry.js';
 import { type Frozen, MAX_NAMED_FREEZES, thawsAt } from '../freeze.js';
 import { type EndReason, type Lease, underLockDelay } from '../lease.js';
-import { blockerOf, MAX_BLOCKERS, type Obstacle } from '../obstacles.js';
+import type { Lock } from '../locks.js';
+import { blockerOf, MAX_BLOCKERS, type Obstacle, ownHolder } from '../obstacles.js';
+import type { Asker } from '../queue.js';
 import { type Blocker, type Refusal, refuse } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { Micros } from '../time.js';
@@ -137,7 +139,15 @@ function limit(what: string, bound: number, who: string): Refusal {
   });
 }
 
-export function alreadyHeld(own: Obstacle, entries: readonly ExpandedEntry[]): Refusal {
+/** What the run itself holds of it by another lease; asked when all that time has ended is over, since that may grant it. */
+export function heldByItself(
+  { state, now }: Decision,
+  entries: readonly ExpandedEntry[],
+  locks: readonly Lock[],
+  asker: Asker,
+): Refusal | null {
+  const own = ownHolder(state, locks, asker, now);
+  if (own === null) return null;
   const blocker = blockerOf(own, entries);
   return refuse(
     'already_held',

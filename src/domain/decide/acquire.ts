@@ -5,13 +5,13 @@ import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
 import { endsAt, isLive, isPast, type Lease, leaseEntry, queueEnd } from '../lease.js';
 import type { Lock } from '../locks.js';
-import { countAhead, holdersInTheWay, ownHolder } from '../obstacles.js';
+import { countAhead, holdersInTheWay } from '../obstacles.js';
 import { type Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { State } from '../state.js';
 import { MILLISECOND, type Micros, SECOND } from '../time.js';
-import { alreadyHeld, deadlock, endedWaiting, gone, limitRefusal, notYet, waiterLimit } from './acquire-refusals.js';
+import { deadlock, endedWaiting, gone, heldByItself, limitRefusal, notYet, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { believedUntil, delegationRefusal, notYetSuspended, withinParent } from './delegating.js';
 import { endPastLeases, openLocalKinds } from './ending.js';
@@ -150,12 +150,6 @@ export function admissible(
   return { kind: 'admissible', writeSet, asker, locks: enforcedLocks(writeSet), notBefore };
 }
 
-/** What the run holds of it by another lease; asked when all that time has ended is over, since that may grant it. */
-export function heldByItself(decision: Decision, { writeSet, locks, asker }: Admissible): Refusal | null {
-  const own = ownHolder(decision.state, locks, asker, decision.now);
-  return own === null ? null : alreadyHeld(own, writeSet.entries);
-}
-
 function consider(decision: Decision, command: AcquireCommand, run: Run): Considered {
   const asked = admissible(decision, command, run);
   if (asked.kind === 'refused') return asked;
@@ -167,7 +161,7 @@ function consider(decision: Decision, command: AcquireCommand, run: Run): Consid
   // What is over by its time ends first, so that those who waited for it go first (P9).
   const past = [...pastInTheWay(decision, writeSet, MAX_PAST_ENDED), ...overInTheWay(decision, locks, asker, queue)];
   if (past.length > 0) endPastLeases(decision, past);
-  const own = heldByItself(decision, asked);
+  const own = heldByItself(decision, writeSet.entries, locks, asker);
   if (own !== null) return refused(own);
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   const doubts = firstDoubts(decision, locks);

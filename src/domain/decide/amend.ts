@@ -5,13 +5,12 @@ import { frozenAmong } from '../freeze.js';
 import { locksOfLease } from '../held-locks.js';
 import { type KeyBinding, runScope } from '../key-binding.js';
 import { endsAt, isPast, type Lease, type LeaseEntry } from '../lease.js';
-import { ownHolder } from '../obstacles.js';
 import { type Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { Micros } from '../time.js';
 import { noteUnmatched } from './acquire.js';
-import { alreadyHeld, NO_START } from './acquire-refusals.js';
+import { heldByItself, NO_START } from './acquire-refusals.js';
 import {
   misfitFault,
   openRefusal,
@@ -131,8 +130,8 @@ function takenRefusal(decision: Decision, command: AmendCommand, run: Run, amend
   ];
   if (past.length > 0) endPastLeases(decision, past);
   // What time has ended may have granted a request of the run itself.
-  const own = ownHolder(decision.state, locks, asker, decision.now);
-  if (own !== null) return alreadyHeld(own, entries);
+  const own = heldByItself(decision, entries, locks, asker);
+  if (own !== null) return own;
   const obstacles = [...obstaclesNow(decision, locks, asker, queue)];
   const doubts = firstDoubts(decision, locks);
   const isClosed = closedEntry(decision, entries) !== undefined;

@@ -15,12 +15,11 @@ import {
   admissible,
   concerning,
   grantedLease,
-  heldByItself,
   queuedLease,
   recordRefusal,
   repeat,
 } from './acquire.js';
-import { frozen, NO_START, waiterLimit } from './acquire-refusals.js';
+import { frozen, heldByItself, NO_START, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { freedBy, openLocalKinds } from './ending.js';
@@ -93,7 +92,7 @@ function consider(
   if (judged.kind === 'refused') return judged;
   openLocalKinds(decision);
   thawPast(decision);
-  const own = heldByItself(decision, judged);
+  const own = heldByItself(decision, judged.writeSet.entries, judged.locks, judged.asker);
   if (own !== null) return refused(own);
   const stopped = frozenAmong(decision.state.freezes, judged.writeSet.entries);
   if (stopped !== null) return refused(notThroughFreeze(frozen(stopped, notNow(decision, judged), decision.now)));
