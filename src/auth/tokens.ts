@@ -6,20 +6,15 @@ import { Fault } from '../domain/fault.js';
 import { createOnce } from './create-once.js';
 import { parseJsonFile } from './json-file.js';
 import { type Principal, ROLES } from './principal.js';
-import { type PrincipalEntry, PrincipalsFileError, principalsOf } from './principal-entry.js';
+import { type PrincipalEntry, PrincipalsFileError } from './principal-entry.js';
 
 /**
  * Static bearer tokens. The coordinator keeps only their SHA-256: a token has 256 random bits, so that
  * one hash is as good as a slow one, and whoever reads the file cannot call.
  */
 
-/** Tells by static tokens who calls. */
-export interface TokenAuthenticator {
-  /** The principal of an `Authorization` header's value; throws a Fault `unauthenticated`. */
-  authenticate(authorization: string | undefined): Principal;
-}
-
 const TOKEN_PREFIX = 'writ_';
+
 /** SHA-256 of a token, in hexadecimal. */
 export function hashToken(token: string): string {
   return createHash('sha256').update(token).digest('hex');
@@ -31,7 +26,7 @@ export function makeToken(): { readonly token: string; readonly tokenSha256: str
   return { token, tokenSha256: hashToken(token) };
 }
 
-/** Who holds which token. */
+/** Who holds which token. A principal may have several, so that one can be replaced without a gap; all carry the same roles. */
 export class TokenIndex {
   readonly #byHash = new Map<string, { readonly hash: Buffer; readonly principal: Principal }>();
 
@@ -51,21 +46,6 @@ export class TokenIndex {
     const found = this.#byHash.get(digest.toString('hex'));
     return found !== undefined && timingSafeEqual(found.hash, digest) ? found.principal : undefined;
   }
-}
-
-/**
- * An authenticator for these entries. A principal may have several tokens, so that one can be replaced
- * without a gap; all of them carry the same roles.
- */
-export function createAuthenticator(entries: readonly PrincipalEntry[]): TokenAuthenticator {
-  const tokens = new TokenIndex(entries, principalsOf(entries));
-  return {
-    authenticate(authorization) {
-      const found = tokens.find(digestOf(bearerToken(authorization)));
-      if (found === undefined) throw unauthenticated('unknown_token', 'the token is not known here');
-      return found;
-    },
-  };
 }
 
 /** SHA-256 of a presented token. */

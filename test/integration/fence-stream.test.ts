@@ -1,8 +1,9 @@
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { WritError } from '../../src/clients/common/errors.js';
 import { Fault } from '../../src/domain/fault.js';
 import type { Lease } from '../../src/domain/lease.js';
@@ -94,7 +95,11 @@ async function unlisten(): Promise<void> {
 afterAll(unlisten);
 
 function serve(principals: readonly PrincipalEntry[], api = replica.api): void {
-  server.serve({ api, authenticator: createAuthenticator(principals), blockerKey: Buffer.from('key') });
+  server.serve({
+    api,
+    authenticator: createCallerAuthenticator({ principals: principals }),
+    blockerKey: Buffer.from('key'),
+  });
 }
 
 type Checks = Talking<StreamFenceChecksRequest, StreamFenceChecksResponse>;

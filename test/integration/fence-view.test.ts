@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { runCli } from '../../src/cli/program.js';
 import { connectWrit, type WritClient } from '../../src/clients/common/connect.js';
 import type { WritError } from '../../src/clients/common/errors.js';
@@ -58,9 +59,9 @@ afterAll(async () => {
 async function listen(port: number): Promise<void> {
   server = new GrpcServer({ limits: readConfig({}).limits, metrics: createMetrics(), log: createLogger('silent') });
   endpoint = await server.listen('127.0.0.1', port);
-  const authenticator = createAuthenticator(
-    ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
-  );
+  const authenticator = createCallerAuthenticator({
+    principals: ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
+  });
   server.serve({ api: here.api, authenticator, blockerKey: Buffer.from('key') });
 }
 

@@ -1,7 +1,8 @@
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
@@ -50,7 +51,9 @@ beforeAll(async () => {
   const log = createLogger('error', { write: (line) => void errors.push(line) });
   server = new GrpcServer({ limits: readConfig({}).limits, metrics: createMetrics(), log });
   const address = await server.listen('127.0.0.1', 0);
-  const authenticator = createAuthenticator([{ name: 'runner', roles: ROLES, tokenSha256: hashToken('token') }]);
+  const authenticator = createCallerAuthenticator({
+    principals: [{ name: 'runner', roles: ROLES, tokenSha256: hashToken('token') }],
+  });
   server.serve({ api: replica.api, authenticator, blockerKey: Buffer.from('key') });
   client = new Client(address, credentials.createInsecure());
 });

@@ -3,8 +3,9 @@ import { createServer } from 'node:net';
 import { BinaryReader, BinaryWriter } from '@bufbuild/protobuf/wire';
 import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES, type Role } from '../../src/auth/principal.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 import { BadRequest, ErrorInfo } from '../../src/gen/google/rpc/error_details.js';
 import { Status } from '../../src/gen/google/rpc/status.js';
@@ -28,9 +29,9 @@ function fakeApi(methods: Partial<WritApi>): WritApi {
   }) as WritApi;
 }
 
-const AUTHENTICATOR = createAuthenticator(
-  ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
-);
+const AUTHENTICATOR = createCallerAuthenticator({
+  principals: ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
+});
 
 function as(role: Role, more: Readonly<Record<string, string>> = {}): Metadata {
   const metadata = new Metadata();

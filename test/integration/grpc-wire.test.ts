@@ -5,8 +5,9 @@ import { ScalarType } from '@bufbuild/protobuf';
 import { Client, type ClientUnaryCall, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { HealthImplementation } from 'grpc-health-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 import { BadRequest, ErrorInfo } from '../../src/gen/google/rpc/error_details.js';
 import { Status } from '../../src/gen/google/rpc/status.js';
@@ -22,10 +23,12 @@ import { bytes, damaged, embedded, number, randomMessage, seeded, text } from '.
 /** What the transport does with bytes that no honest client sends. */
 
 const TOKEN = 'Bearer token-all';
-const AUTHENTICATOR = createAuthenticator([
-  { name: 'everybody', roles: ROLES, tokenSha256: hashToken('token-all') },
-  { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
-]);
+const AUTHENTICATOR = createCallerAuthenticator({
+  principals: [
+    { name: 'everybody', roles: ROLES, tokenSha256: hashToken('token-all') },
+    { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
+  ],
+});
 
 const ACQUIRE = '/writ.v1.LeaseService/AcquireWriteSet';
 const RELEASE = '/writ.v1.LeaseService/ReleaseLease';

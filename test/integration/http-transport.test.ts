@@ -2,7 +2,8 @@ import { once } from 'node:events';
 import { request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
@@ -12,11 +13,13 @@ import { HttpServer, type HttpServerOptions, type Readiness } from '../../src/tr
 import { createRateLimiter } from '../../src/transports/rate-limit.js';
 import { testSignIn } from '../support/sign-in.js';
 
-const AUTHENTICATOR = createAuthenticator([
-  { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
-  { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
-  { name: 'target', roles: ['target'], tokenSha256: hashToken('token-target') },
-]);
+const AUTHENTICATOR = createCallerAuthenticator({
+  principals: [
+    { name: 'auditor', roles: ['auditor'], tokenSha256: hashToken('token-auditor') },
+    { name: 'runner', roles: ['runner'], tokenSha256: hashToken('token-runner') },
+    { name: 'target', roles: ['target'], tokenSha256: hashToken('token-target') },
+  ],
+});
 
 const unasked = () => Promise.reject(new Error('nothing here asks that'));
 

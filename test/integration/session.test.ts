@@ -1,9 +1,10 @@
 import { Client, credentials, Metadata, status } from '@grpc/grpc-js';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Authenticator } from '../../src/auth/authenticator.js';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { WritError } from '../../src/clients/common/errors.js';
 import { Fault } from '../../src/domain/fault.js';
 import {
@@ -64,7 +65,7 @@ afterAll(async () => {
 async function listen(
   api: WritApi,
   env: Record<string, string> = {},
-  authenticator: Authenticator = createAuthenticator(PRINCIPALS),
+  authenticator: Authenticator = createCallerAuthenticator({ principals: PRINCIPALS }),
 ) {
   const made = new GrpcServer({
     limits: readConfig(env).limits,
@@ -77,7 +78,11 @@ async function listen(
 }
 
 function serve(on: GrpcServer, api: WritApi, principals: readonly PrincipalEntry[]): void {
-  on.serve({ api, authenticator: createAuthenticator(principals), blockerKey: Buffer.from('key') });
+  on.serve({
+    api,
+    authenticator: createCallerAuthenticator({ principals: principals }),
+    blockerKey: Buffer.from('key'),
+  });
 }
 
 type Call = NonNullable<SessionCall['call']>;
@@ -521,7 +526,7 @@ describe('a lease of a session', () => {
 
 describe('events of a caller who takes a while to be found out', () => {
   it('are told in their order, whichever answer about the caller comes first', async () => {
-    const known = createAuthenticator(PRINCIPALS);
+    const known = createCallerAuthenticator({ principals: PRINCIPALS });
     const unanswered: (() => void)[] = [];
     let isSlow = false;
     const authenticator: Authenticator = {

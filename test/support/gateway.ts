@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
 import { createMetrics } from '../../src/platform/metrics.js';
@@ -35,9 +36,9 @@ export async function startGateway(url: string, routes: ReadonlyMap<string, Targ
   const replica = await startReplica({ url, routes: { of: (name) => routes.get(name) ?? null } });
   const log = createLogger('silent');
   const metrics = createMetrics();
-  const authenticator = createAuthenticator(
-    PRINCIPALS.map((principal) => ({ ...principal, tokenSha256: hashToken(`token-${principal.name}`) })),
-  );
+  const authenticator = createCallerAuthenticator({
+    principals: PRINCIPALS.map((principal) => ({ ...principal, tokenSha256: hashToken(`token-${principal.name}`) })),
+  });
   const http = new HttpServer({
     ready: () => ({ ready: true, reasons: [] }),
     api: () => replica.api,

@@ -1,7 +1,8 @@
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import type { Principal } from '../../src/auth/principal.js';
 import { ROLES, type Role } from '../../src/auth/principal.js';
 import type { PrincipalEntry } from '../../src/auth/principal-entry.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { connectWrit, type WritClient } from '../../src/clients/common/connect.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
@@ -50,8 +51,8 @@ export async function startServedApi(env: Readonly<Record<string, string>> = {})
     tokenSha256: hashToken(`token-${role}`),
   }));
   const revoked = new Set<string>();
-  const known = createAuthenticator(entries);
-  const nobody = createAuthenticator([]);
+  const known = createCallerAuthenticator({ principals: entries });
+  const nobody = createCallerAuthenticator({ principals: [] });
   const authenticator = {
     authenticate(authorization: string | undefined): Principal | Promise<Principal> {
       const isKnown = !revoked.has(authorization ?? '');

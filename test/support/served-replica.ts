@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:net';
+import { createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES, type Role } from '../../src/auth/principal.js';
-import { createAuthenticator, hashToken } from '../../src/auth/tokens.js';
+import { hashToken } from '../../src/auth/tokens.js';
 import { type ConnectOptions, connectWrit, type WritClient } from '../../src/clients/common/connect.js';
 import { readConfig } from '../../src/platform/config.js';
 import { createLogger } from '../../src/platform/log.js';
@@ -30,9 +31,9 @@ export interface ServedReplica {
 export async function startServedReplica(shared?: TestDatabase): Promise<ServedReplica> {
   const database = shared ?? (await createTestDatabase());
   const replica = await startReplica({ url: database.url });
-  const authenticator = createAuthenticator(
-    ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
-  );
+  const authenticator = createCallerAuthenticator({
+    principals: ROLES.map((role) => ({ name: role, roles: [role], tokenSha256: hashToken(`token-${role}`) })),
+  });
   const clients: WritClient[] = [];
   let port = 0;
   let server: GrpcServer | null = null;

@@ -309,7 +309,7 @@ describe('token', () => {
   });
 
   it('makes entries that the coordinator takes', async () => {
-    const { createAuthenticator } = await import('../../src/auth/tokens.js');
+    const { createCallerAuthenticator } = await import('../../src/auth/authenticator.js');
     const { readPrincipalsFile } = await import('../../src/auth/principals-file.js');
     const { token, entry } = (await cli(['token', '--name', 'svc:x', '--role', 'runner', '--json'])).json() as {
       token: string;
@@ -319,7 +319,9 @@ describe('token', () => {
     await writeFile(path, JSON.stringify({ principals: [entry] }));
     await chmod(path, 0o600);
     expect(
-      createAuthenticator((await readPrincipalsFile(path)).principals).authenticate(`Bearer ${token}`),
+      createCallerAuthenticator({ principals: (await readPrincipalsFile(path)).principals }).authenticate(
+        `Bearer ${token}`,
+      ),
     ).toMatchObject({
       name: 'svc:x',
     });

@@ -2,8 +2,9 @@ import { chmod, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { type Authenticator, createCallerAuthenticator } from '../../src/auth/authenticator.js';
 import { ROLES } from '../../src/auth/principal.js';
-import { createAuthenticator, ensureDevTokens, makeToken, type TokenAuthenticator } from '../../src/auth/tokens.js';
+import { ensureDevTokens, makeToken } from '../../src/auth/tokens.js';
 import { Fault } from '../../src/domain/fault.js';
 
 let directory: string;
@@ -14,7 +15,7 @@ beforeEach(async () => {
 
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-function refusal(authenticator: TokenAuthenticator, authorization: string | undefined): string {
+function refusal(authenticator: Authenticator, authorization: string | undefined): string {
   try {
     authenticator.authenticate(authorization);
   } catch (error) {
@@ -26,10 +27,12 @@ function refusal(authenticator: TokenAuthenticator, authorization: string | unde
 
 describe('an authenticator', () => {
   const { token, tokenSha256 } = makeToken();
-  const authenticator = createAuthenticator([{ name: 'svc:release-api', roles: ['target'], tokenSha256 }]);
+  const authenticator = createCallerAuthenticator({
+    principals: [{ name: 'svc:release-api', roles: ['target'], tokenSha256 }],
+  });
 
-  it('knows the holder of a token', () => {
-    const principal = authenticator.authenticate(`Bearer ${token}`);
+  it('knows the holder of a token', async () => {
+    const principal = await authenticator.authenticate(`Bearer ${token}`);
     expect(principal.name).toBe('svc:release-api');
     expect([...principal.roles]).toEqual(['target']);
     expect(authenticator.authenticate(`bearer  ${token} `)).toBe(principal);
@@ -58,26 +61,32 @@ describe('an authenticator', () => {
 
   it('takes a second token of a principal, so that the first can be replaced', () => {
     const second = makeToken();
-    const both = createAuthenticator([
-      { name: 'a', roles: ['runner'], tokenSha256 },
-      { name: 'a', roles: ['runner'], tokenSha256: second.tokenSha256 },
-    ]);
+    const both = createCallerAuthenticator({
+      principals: [
+        { name: 'a', roles: ['runner'], tokenSha256 },
+        { name: 'a', roles: ['runner'], tokenSha256: second.tokenSha256 },
+      ],
+    });
     expect(both.authenticate(`Bearer ${second.token}`)).toBe(both.authenticate(`Bearer ${token}`));
   });
 
   it('refuses entries that contradict each other', () => {
     const other = makeToken().tokenSha256;
     expect(() =>
-      createAuthenticator([
-        { name: 'a', roles: ['runner'], tokenSha256 },
-        { name: 'a', roles: ['admin'], tokenSha256: other },
-      ]),
+      createCallerAuthenticator({
+        principals: [
+          { name: 'a', roles: ['runner'], tokenSha256 },
+          { name: 'a', roles: ['admin'], tokenSha256: other },
+        ],
+      }),
     ).toThrow(/a: has two entries with different roles/);
     expect(() =>
-      createAuthenticator([
-        { name: 'a', roles: ['runner'], tokenSha256 },
-        { name: 'b', roles: ['runner'], tokenSha256 },
-      ]),
+      createCallerAuthenticator({
+        principals: [
+          { name: 'a', roles: ['runner'], tokenSha256 },
+          { name: 'b', roles: ['runner'], tokenSha256 },
+        ],
+      }),
     ).toThrow(/b: its token is another entry's too/);
   });
 });
@@ -96,7 +105,7 @@ describe('development tokens', () => {
     expect(again).toEqual(made);
     expect(await readFile(made.path, 'utf8')).toBe(text);
 
-    const authenticator = createAuthenticator(again.entries);
+    const authenticator = createCallerAuthenticator({ principals: again.entries });
     for (const role of ROLES) {
       expect(authenticator.authenticate(`Bearer ${tokens[role]}`)).toEqual({ name: role, roles: new Set([role]) });
     }
