@@ -3,7 +3,7 @@ import type { Store } from '../../src/storage/store.js';
 import { as, createRun, granted, putMap, startReplica, type TestReplica, write } from '../support/coordinator.js';
 import { createTestDatabase, type TestDatabase } from '../support/postgres.js';
 
-// Replicas compare the digests of their live states by the log (design §9).
+// Replicas compare the digests of their live states by the log (design: the log).
 
 const MAP = `
 version: 1

@@ -22,7 +22,7 @@ const NOBODY: ReadonlySet<string> = new Set();
 
 /**
  * Reads the log as it grows, with the database clock at each append, and holds every event against the promises
- * (design §2). It folds the events itself, for the few facts that it needs.
+ * (docs/concepts.md). It folds the events itself, for the few facts that it needs.
  */
 export class Auditor {
   readonly facts: Facts;

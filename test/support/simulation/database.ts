@@ -22,7 +22,7 @@ import type {
 import { IDENTITY, START } from '../domain.js';
 import type { Sabotage } from './sabotage.js';
 
-/** The append statement of design §3 and the projections, one statement at a time. */
+/** The append statement and the projections (design: the engine), one statement at a time. */
 export class SimDatabase {
   now: Micros = START;
   readonly log: EventRecord[] = [];

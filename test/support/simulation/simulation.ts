@@ -24,7 +24,7 @@ import { World } from './world.js';
 /**
  * A world in one thread and without time: a database, a few replicas of the coordinator, and many clients. Everything
  * that happens is a step; what happens next is drawn from numbers that the test gives, so that a failure is a list of
- * numbers, and shrinks. The database is a model of the append statement (design §3); the replicas are the real
+ * numbers, and shrinks. The database is a model of the append statement (design: the engine); the replicas are the real
  * ReplicaLog, planBatch and decisions, with the append loop's retries as steps. After each append and each answer the
  * auditor of oracle/ and the checks of this folder look for a broken promise, and throw a Violation.
  */
