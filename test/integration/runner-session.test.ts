@@ -3,6 +3,7 @@ import type { WritClient } from '../../src/clients/common/connect.js';
 import { WritError } from '../../src/clients/common/errors.js';
 import { acquire, resume } from '../../src/clients/runner/acquire.js';
 import type { LeaseLostError } from '../../src/clients/runner/errors.js';
+import { LeaseState } from '../../src/gen/writ/v1/types.js';
 import { as, createRun, eventually, putMap } from '../support/coordinator.js';
 import { later } from '../support/later.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
@@ -148,6 +149,26 @@ describe('a runner', () => {
     await lease.release();
     const next = await waiting;
     await next.release();
+  });
+
+  it('whose client was closed begins nothing more, and what was under way is over', async () => {
+    const client = replica.client('runner');
+    const held = await acquire(client, request(0, doc('held')));
+    const waiting = later(acquire(client, { ...request(1, doc('held')), waitMs: 30_000 }));
+    await eventually(
+      () => replica.client('operator').lease.listLeases({ states: [LeaseState.LEASE_STATE_WAITING] }),
+      ({ leases }) => leases.some(({ runId }) => runId === runs[1]),
+    );
+    client.close();
+    client.close();
+    const closed = { code: 'CANCELLED', reason: 'CLIENT_CLOSED', message: expect.stringContaining('was closed') };
+    await expect(waiting).rejects.toMatchObject(closed);
+    await expect(acquire(client, request(1, doc('free')))).rejects.toMatchObject(closed);
+    await expect(client.run.listRuns({})).rejects.toMatchObject(closed);
+    await expect(client.lease.session()).rejects.toMatchObject(closed);
+    // The lease lives until it is renewed no more; by another client it can be given back.
+    const other = replica.client('runner');
+    await other.lease.releaseLease({ runId: held.runId, lease: { $case: 'leaseId', value: held.id } });
   });
 
   it('that gives up a wait gives up its place', async () => {

@@ -145,6 +145,37 @@ describe('a call', () => {
   });
 });
 
+describe('what callers without types give', () => {
+  const answering = { listRuns: () => ({ runs: [], nextPageToken: '', logRevision: 1n }) };
+  const wrongTime = { code: 'INVALID_ARGUMENT', violations: [{ field: 'timeoutMs' }] };
+
+  // By grpc-js it would be an unhandled rejection, which ends the process.
+  it.each([Number.NaN, '5000', null])('is no time: %s', async (timeoutMs) => {
+    const client = await coordinator(answering);
+    await expect(client.run.listRuns({}, { timeoutMs: timeoutMs as number })).rejects.toMatchObject(wrongTime);
+    if (timeoutMs !== null)
+      expect(() => connectWrit({ endpoint: '127.0.0.1:1', token: 'x', timeoutMs: timeoutMs as number })).toThrow(
+        'timeoutMs: must be a number of milliseconds',
+      );
+  });
+
+  it.each([Number.POSITIVE_INFINITY, 1e12])('is a long time: %s', async (timeoutMs) => {
+    const client = await coordinator(answering, { timeoutMs });
+    expect(await client.run.listRuns({})).toMatchObject({ runs: [] });
+    expect(await client.run.listRuns({}, { timeoutMs })).toMatchObject({ runs: [] });
+  });
+
+  it.each([5, '', undefined])('is no token: %s', async (token) => {
+    const none = { code: 'INVALID_ARGUMENT', message: expect.stringContaining('token') };
+    expect(() => connectWrit({ endpoint: '127.0.0.1:1', token: token as string })).toThrow(
+      expect.objectContaining(none),
+    );
+    const client = connectWrit({ endpoint: '127.0.0.1:1', token: () => token as string });
+    open.push(() => client.close());
+    await expect(client.run.listRuns({})).rejects.toMatchObject(none);
+  });
+});
+
 describe('somebody else on the port', () => {
   it('is named, with how long it was waited for', async () => {
     const mute = createServer(() => undefined);

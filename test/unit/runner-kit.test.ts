@@ -336,6 +336,14 @@ describe('what a lease tells', () => {
     expect(never).not.toHaveBeenCalled();
   });
 
+  it('by no other name, and to functions alone', async () => {
+    const { client } = fake();
+    const lease = await acquire(client, { runId: 'r', resources: [{ resource: 'a/b' }] });
+    expect(() => lease.on('lsot' as never, () => undefined)).toThrow('lsot; there are jeopardy, safe, lost');
+    expect(() => lease.on('lost', undefined as never)).toThrow('must be a function');
+    await lease.release();
+  });
+
   it('to the others too when a listener throws, and goes on', async () => {
     const warnings = vi.spyOn(process, 'emitWarning').mockImplementation(() => undefined);
     const { client, calls } = fake(9_000);
@@ -514,6 +522,26 @@ describe('acquire', () => {
         code: 'INVALID_ARGUMENT',
         violations: [{ field: expect.stringMatching(/^targets\[\d\]/) }],
       });
+    expect(calls.acquire).not.toHaveBeenCalled();
+  });
+
+  // A word that is not known would be taken for the default: less, or more, than was meant.
+  it.each([
+    [{ resource: 'a/b', scope: 'tree' }, 'resources[0].scope'],
+    [{ resource: 'a/b', access: 'WRITE' }, 'resources[0].access'],
+    [{ resource: 'a/b', access: 'toString' }, 'resources[0].access'],
+    [{ resource: 'a/b', actions: 'promote' }, 'resources[0].actions'],
+    [{ resource: 'a/b', actions: [1] }, 'resources[0].actions'],
+    ['a/b', 'resources[0]'],
+  ])('asks for nothing where a resource is not of its type: %j', async (resource, field) => {
+    const { client, calls } = fake();
+    await expect(acquire(client, { runId: 'r', resources: [resource as never] })).rejects.toMatchObject({
+      code: 'INVALID_ARGUMENT',
+      violations: [{ field }],
+    });
+    await expect(acquire(client, { runId: 'r', resources: 'a/b' as never })).rejects.toMatchObject({
+      violations: [{ field: 'resources', description: 'must be a list' }],
+    });
     expect(calls.acquire).not.toHaveBeenCalled();
   });
 

@@ -88,6 +88,13 @@ describe('a verifier', () => {
     },
   );
 
+  it.each([undefined, null, 'https://writ.example/.well-known/jwks.json', {}, { keys: 'x' }])(
+    'cannot be made without keys, and says in what form they are wanted: %j',
+    (keys) => {
+      expect(() => verifier({ keys: keys as never })).toThrow(/as a URL object, or the key set itself/);
+    },
+  );
+
   it('accepts a genuine credential, and says what it allows', async () => {
     const credential = await verifier().verifyCredential(await sign());
     expect(credential.covers({ resource: 'release/prod-eu', action: 'promote' })).toEqual({

@@ -13,7 +13,9 @@ import {
 import { backoffMs } from './backoff.js';
 import { Endpoints } from './endpoints.js';
 import { WritError } from './errors.js';
+import { timeoutOf } from './timeout.js';
 import { hostOf, type TlsOptions, tlsCredentials } from './tls.js';
+import { clientClosed, UnderWay } from './under-way.js';
 import { UnheldCredentials } from './unheld.js';
 
 /** How one call is made. */
@@ -58,6 +60,7 @@ export interface Channel {
   duplex<Q, S>(method: Method<Q, S>, options: CallOptions | undefined): Promise<Duplex<Q, S>>;
   /** The same on a connection of its own, which keeps no process alive once something was heard on it. */
   background<Q, S>(method: Method<Q, S>, options: CallOptions | undefined): Promise<Duplex<Q, S>>;
+  /** Cancels what is under way; nothing more begins. Idempotent. */
   close(): void;
 }
 
@@ -98,13 +101,15 @@ const MAX_MESSAGE_BYTES = 64 << 20;
 
 /** An HTTP/2 connection to each replica that was called, for all services, and what every call has in common. */
 export function openChannel(options: ChannelOptions): Channel {
-  const { token, timeoutMs, traceparent } = options;
+  const { token, traceparent } = options;
+  const timeoutMs = timeoutOf(options.timeoutMs);
   // All are looked at now, so that a wrong one does not wait to be noticed until the others are down.
   if (token === undefined && options.tls?.certFile === undefined)
     throw new WritError('INVALID_ARGUMENT', 'give a token, or a client certificate with its key, or both');
-  if (typeof token === 'string') wellFormed(token);
+  if (token !== undefined && typeof token !== 'function') wellFormed(token);
   for (const endpoint of options.endpoints) transportOf(endpoint, options);
   const replicas = new Endpoints(options.endpoints, (endpoint) => openClient(endpoint, options));
+  const underWay = new UnderWay();
   const unheld = new Map<string, { readonly connection: Client; readonly letGo: () => void }>();
   const openUnheld = (endpoint: string) => {
     const channelCredentials = new UnheldCredentials(transportOf(endpoint, options).credentials);
@@ -126,9 +131,14 @@ export function openChannel(options: ChannelOptions): Channel {
   ): Promise<Duplex<Q, S>> => {
     const requestId = options.requestId ?? randomUUID();
     const metadata = await metadataOf(requestId, options);
+    underWay.demandOpen();
     const stream = connection.makeBidiStreamRequest(path, requestSerialize, responseDeserialize, metadata);
     // Whoever reads hears of it; a stream that is only written to must not end the process.
     stream.on('error', () => undefined).once('metadata', heard);
+    stream.once(
+      'status',
+      underWay.add(() => stream.cancel()),
+    );
     const moveOn = (error: unknown): never => {
       if (error instanceof WritError && isOutOfReach(error)) replicas.moveOnFrom(endpoint);
       throw error;
@@ -148,18 +158,20 @@ export function openChannel(options: ChannelOptions): Channel {
     };
   };
   return {
-    unary(method, repeat, request, options = {}, ownTimeoutMs = timeoutMs) {
+    async unary(method, repeat, request, options = {}, ownTimeoutMs = timeoutMs) {
       const requestId = options.requestId ?? randomUUID();
-      const totalMs = options.timeoutMs ?? ownTimeoutMs;
+      const totalMs = options.timeoutMs === undefined ? ownTimeoutMs : timeoutOf(options.timeoutMs);
       const deadline = performance.now() + totalMs;
       const attempt = async () => {
+        underWay.demandOpen();
         const { endpoint, connection } = replicas.current;
         try {
           const metadata = await metadataOf(requestId, options);
-          return await callOnce(connection, method, request, metadata, deadline, options.signal);
+          return await callOnce(connection, method, request, metadata, deadline, { underWay, signal: options.signal });
         } catch (error) {
           // Whoever gave up gets the reason back that they gave.
           if (options.signal?.aborted === true) throw options.signal.reason;
+          if (underWay.isClosed) throw clientClosed();
           const failure = WritError.from(error, requestId, endpoint);
           if (isOutOfReach(failure)) replicas.moveOnFrom(endpoint);
           throw failure;
@@ -171,9 +183,10 @@ export function openChannel(options: ChannelOptions): Channel {
     async *serverStream(method, request, options = {}) {
       const requestId = options.requestId ?? randomUUID();
       const callOptions: Partial<GrpcCallOptions> =
-        options.timeoutMs === undefined ? {} : { deadline: inMs(options.timeoutMs) };
+        options.timeoutMs === undefined ? {} : { deadline: inMs(timeoutOf(options.timeoutMs)) };
       const { endpoint, connection } = replicas.current;
       const metadata = await metadataOf(requestId, options);
+      underWay.demandOpen();
       const stream = connection.makeServerStreamRequest(
         method.path,
         method.requestSerialize,
@@ -182,18 +195,25 @@ export function openChannel(options: ChannelOptions): Channel {
         metadata,
         callOptions,
       );
+      stream.once(
+        'status',
+        underWay.add(() => stream.cancel()),
+      );
       yield* reading(stream, requestId, endpoint, options.signal);
     },
     async duplex(method, options = {}) {
+      underWay.demandOpen();
       const { endpoint, connection } = replicas.current;
       return talk(endpoint, connection, method, options);
     },
     async background(method, options = {}) {
+      underWay.demandOpen();
       const { endpoint } = replicas.current;
       const { connection, letGo } = unheld.get(endpoint) ?? openUnheld(endpoint);
       return talk(endpoint, connection, method, options, letGo);
     },
     close() {
+      underWay.close();
       for (const connection of replicas.opened()) connection.close();
       for (const { connection } of unheld.values()) connection.close();
     },
@@ -288,6 +308,8 @@ export function parseEndpoint(endpoint: string): { readonly address: string; rea
 
 /** grpc-js refuses it too, and says it back in its error. */
 function wellFormed(token: string): string {
+  if (typeof token !== 'string' || token === '')
+    throw new WritError('INVALID_ARGUMENT', 'the token is none: it must be a text, or a function that gives one');
   if (/^[\x21-\x7e]+$/.test(token)) return token;
   throw new WritError('INVALID_ARGUMENT', 'the token is none: it holds a space, a line break or a letter beyond ASCII');
 }
@@ -312,7 +334,7 @@ function callOnce<Q, S>(
   request: Q,
   metadata: Metadata,
   deadline: number,
-  signal: AbortSignal | undefined,
+  { underWay, signal }: { readonly underWay: UnderWay; readonly signal: AbortSignal | undefined },
 ): Promise<S> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted === true) {
@@ -333,6 +355,7 @@ function callOnce<Q, S>(
       callOptions,
       (error: ServiceError | null, response?: S) => {
         signal?.removeEventListener('abort', cancel);
+        over();
         clearTimeout(late);
         if (error === null) resolve(response as S);
         else if (isLate) reject(new WritError('DEADLINE_EXCEEDED', `no answer within ${Math.round(leftMs)} ms`));
@@ -343,6 +366,7 @@ function callOnce<Q, S>(
       isLate = true;
       cancel();
     }, leftMs + LATE_MS);
+    const over = underWay.add(cancel);
     signal?.addEventListener('abort', cancel, { once: true });
   });
 }

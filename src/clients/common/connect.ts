@@ -50,7 +50,7 @@ export interface ConnectOptions {
   readonly allowInsecure?: 'beyond-loopback';
   /** Filled in where a request names no namespace. Default: the coordinator's, "default". */
   readonly namespace?: string;
-  /** For calls that say nothing else. Default 10 s. */
+  /** For calls that say nothing else; at most 24 days. Default 10 s. */
   readonly timeoutMs?: number;
   /** W3C trace context for calls that bring none of their own. */
   readonly traceparent?: string;
@@ -166,7 +166,7 @@ export interface WritClient {
     readonly getNamespace: Call<typeof namespaces.GetNamespaceRequest, namespaces.GetNamespaceResponse>;
     readonly listNamespaces: Call<typeof namespaces.ListNamespacesRequest, namespaces.ListNamespacesResponse>;
   };
-  /** Ends the connection; calls under way are cancelled. Idempotent. */
+  /** Ends the connections; calls and streams under way are cancelled, and no more begin (CLIENT_CLOSED). Idempotent. */
   close(): void;
 }
 

@@ -59,6 +59,11 @@ export class WritError extends Error {
     this.requestId = more.requestId ?? '';
   }
 
+  /** What is wrong with one field of what the caller gave. */
+  static wrong(field: string, description: string): WritError {
+    return new WritError('INVALID_ARGUMENT', `${field}: ${description}`, { violations: [{ field, description }] });
+  }
+
   /** What one message of a stream was answered in place of what it asked for. */
   static fromFault({ code, message, details }: Fault): WritError {
     const name = (status[code] ?? 'UNKNOWN') as WritCode;

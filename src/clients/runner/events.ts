@@ -25,6 +25,7 @@ export interface LeaseEvents {
 }
 
 export type LeaseEventName = keyof LeaseEvents;
+const NAMES: ReadonlySet<LeaseEventName> = new Set(['jeopardy', 'safe', 'lost', 'asked_to_yield', 'input_changed']);
 export type LeaseListener<E extends LeaseEventName> = (detail: LeaseEvents[E]) => void;
 
 /** Listeners of one lease. A listener that throws is no reason to lose it: that is a process warning. */
@@ -34,6 +35,10 @@ export class LeaseEventHub {
 
   /** Returns how to stop listening. */
   on<E extends LeaseEventName>(event: E, listener: LeaseListener<E>): () => void {
+    // Who listens for what there is not would learn of no loss.
+    if (!NAMES.has(event))
+      throw new TypeError(`no event of a lease: ${String(event)}; there are ${[...NAMES].join(', ')}`);
+    if (typeof listener !== 'function') throw new TypeError(`a listener for ${event} must be a function`);
     const known = this.listeners.get(event) ?? new Set();
     this.listeners.set(event, known.add(listener));
     const { lost } = this;

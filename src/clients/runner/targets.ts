@@ -83,6 +83,4 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function wrong(field: string, description: string): WritError {
-  return new WritError('INVALID_ARGUMENT', `${field}: ${description}`, { violations: [{ field, description }] });
-}
+const { wrong } = WritError;

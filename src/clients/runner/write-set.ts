@@ -1,4 +1,5 @@
 import { Access, Scope } from '../../gen/writ/v1/types.js';
+import { WritError } from '../common/errors.js';
 
 /** One resource that is asked for. */
 export interface RequestedResource {
@@ -45,22 +46,40 @@ export function scopeWord(scope: Scope): NonNullable<RequestedResource['scope']>
   return scope === Scope.SCOPE_SUBTREE ? 'subtree' : 'exact';
 }
 
-/** Resources as the contract words them. */
-export function wireEntries(resources: readonly RequestedResource[]) {
-  return resources.map((one) => ({
-    resource: one.resource,
-    access: ACCESS[one.access ?? 'write'],
-    scope: SCOPE[one.scope ?? 'exact'],
-    actions: [...(one.actions ?? [])],
-    observedVersion: one.observedVersion,
-  }));
+/** Resources as the contract words them. Throws a WritError where one is not of its type: a word that is not known would be the default. */
+export function wireEntries(resources: readonly RequestedResource[], field = 'resources') {
+  demandList(field, resources);
+  return resources.map((one, index) => {
+    const at = `${field}[${index}]`;
+    if (typeof one !== 'object' || one === null) throw WritError.wrong(at, 'must be { resource, actions, … }');
+    const { resource, actions = [], observedVersion } = one;
+    demandTexts(`${at}.actions`, actions);
+    const access = wordIn(`${at}.access`, ACCESS, one.access ?? 'write');
+    const scope = wordIn(`${at}.scope`, SCOPE, one.scope ?? 'exact');
+    return { resource, access, scope, actions: [...actions], observedVersion };
+  });
+}
+
+function demandList(field: string, value: unknown): asserts value is readonly unknown[] {
+  if (!Array.isArray(value)) throw WritError.wrong(field, 'must be a list');
+}
+
+function demandTexts(field: string, value: unknown): void {
+  demandList(field, value);
+  if (!value.every((one) => typeof one === 'string')) throw WritError.wrong(field, 'must be a list of texts');
+}
+
+function wordIn<T>(field: string, words: Readonly<Record<string, T>>, word: string): T {
+  if (Object.hasOwn(words, word)) return words[word] as T;
+  throw WritError.wrong(field, `must be ${Object.keys(words).join(' or ')}, not ${JSON.stringify(word)}`);
 }
 
 export function wireChange({ add = [], remove = [], downgrade = [], idempotencyKey, requestId }: WriteSetChange) {
+  demandTexts('remove', remove);
   return {
-    add: wireEntries(add),
+    add: wireEntries(add, 'add'),
     remove: [...remove],
-    downgrade: wireEntries(downgrade),
+    downgrade: wireEntries(downgrade, 'downgrade'),
     idempotencyKey: idempotencyKey ?? '',
     requestId: requestId ?? '',
   };

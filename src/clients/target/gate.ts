@@ -324,8 +324,8 @@ function isOutOfReach({ code, reason }: WritError, waited: boolean): boolean {
   return reason === '' && (code === 'UNAVAILABLE' || (code === 'DEADLINE_EXCEEDED' && !waited));
 }
 
-function isTable(routes: RouteTable | object): routes is RouteTable {
-  return 'byHost' in routes;
+function isTable(routes: unknown): routes is RouteTable {
+  return typeof routes === 'object' && routes !== null && 'byHost' in routes;
 }
 
 /** A route that lets writes in unasked needs what makes that safe: a credential that is verified here, and a guard. */

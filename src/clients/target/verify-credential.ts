@@ -101,6 +101,8 @@ export function verifierWith(options: VerifierOptions, times: KeyTimes): Credent
   const { issuer, audience, keys } = options;
   if (typeof issuer !== 'string' || issuer === '') throw new TypeError('a verifier needs the issuer it believes');
   if (typeof audience !== 'string' || audience === '') throw new TypeError('a verifier needs the audience that it is');
+  if (!(keys instanceof URL) && !Array.isArray(keys?.keys))
+    throw new TypeError('a verifier needs keys: the URL of the key set, as a URL object, or the key set itself');
   const clock = new CredentialClock();
   const { find, known } = keySource(keys, clock, times);
   const dpop =
