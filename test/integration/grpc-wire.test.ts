@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { type ClientHttp2Session, connect as connectHttp2 } from 'node:http2';
 import { connect as connectTcp } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { ScalarType } from '@bufbuild/protobuf';
@@ -51,12 +52,15 @@ const clients: Client[] = [];
 /** Services that note what they are asked and answer NOT_FOUND. */
 const ANSWER = new Fault('not_found', 'ASKED', 'the services were asked');
 
-async function start(env: Record<string, string> = {}): Promise<void> {
+async function start(
+  env: Record<string, string> = {},
+  options: { readonly requestWithinMs?: number } = {},
+): Promise<void> {
   metrics = createMetrics();
   log = [];
   asked = undefined;
   const logger = createLogger('debug', { write: (line) => void log.push(line) });
-  server = new GrpcServer({ limits: readConfig(env).limits, metrics, log: logger });
+  server = new GrpcServer({ limits: readConfig(env).limits, metrics, log: logger, ...options });
   address = await server.listen('127.0.0.1', 0);
   const api = new Proxy(
     {},
@@ -279,6 +283,54 @@ describe('a request', () => {
     // Given up by the library while it is read: the one refusal without a reason, as docs/api.md says.
     const unread = await send(client, PUT_MAP, Buffer.alloc((8 << 20) + 1));
     expect([unread.code, unread.reason]).toEqual(['RESOURCE_EXHAUSTED', undefined]);
+  });
+});
+
+describe('a request that is not sent to its end', () => {
+  const open = (session: ClientHttp2Session, path: string, authorization = TOKEN) =>
+    session.request({
+      ':method': 'POST',
+      ':path': path,
+      te: 'trailers',
+      'content-type': 'application/grpc',
+      authorization,
+      'x-request-id': 'mine',
+    });
+
+  it.each([
+    ['nothing of it', Buffer.alloc(0)],
+    ['half of it', framed(Buffer.alloc(8)).subarray(0, 7)],
+    ['all but its end', framed(Buffer.alloc(0))],
+  ])('but %s is answered after a while, and held no longer', async (_, sent) => {
+    await start({}, { requestWithinMs: 100 });
+    const session = connectHttp2(`http://${address}`);
+    try {
+      const calls = [CHECK, EXPORT, '/grpc.health.v1.Health/Check'].map(async (path) => {
+        const call = open(session, path);
+        if (sent.length > 0) call.write(sent);
+        call.resume();
+        const [headers] = await once(call, 'response');
+        await once(call, 'close');
+        return headers;
+      });
+      for (const headers of await Promise.all(calls)) {
+        expect(headers).toMatchObject({ 'grpc-status': String(status.ABORTED), 'x-request-id': 'mine' });
+        expect(decodeURI(headers['grpc-message'])).toContain('was not sent to its end');
+      }
+      expect(asked).toBeUndefined();
+    } finally {
+      session.destroy();
+    }
+  });
+
+  it('of somebody who is turned away is not held either', async () => {
+    await start();
+    const session = connectHttp2(`http://${address}`);
+    try {
+      await once(open(session, CHECK, 'Bearer nobody').resume(), 'close');
+    } finally {
+      session.destroy();
+    }
   });
 });
 

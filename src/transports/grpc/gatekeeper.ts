@@ -16,17 +16,24 @@ const ANONYMOUS = '/grpc.health.v1.Health/';
 /** Finds out who calls, by the call's metadata and the certificate (DER) of its session; throws, or rejects with, a Fault. */
 export type Authenticate = (metadata: Metadata, certificate: Uint8Array | undefined) => void | Promise<void>;
 
+/** How long the one message of a call may take to arrive; the HTTP port gives a request as long. */
+const REQUEST_WITHIN_MS = 30_000;
+
 /**
  * Turns callers away by their metadata and certificate, before their message is read: a stranger must not make the
- * coordinator decode megabytes. A message that is a Fault (see `guarded`) is answered with it.
+ * coordinator decode megabytes. A message that is a Fault (see `guarded`) is answered with it. One that does not arrive is
+ * not waited for: no deadline of the caller's is needed for that, and whoever dials and falls silent would hold a call.
  */
 export function gatekeeper(
   authenticate: Authenticate,
   turnedAway: (path: string, code: status) => void,
+  requestWithinMs = REQUEST_WITHIN_MS,
 ): ServerInterceptor {
   return (method, call) => {
     let requestId = '';
+    let patience: NodeJS.Timeout | undefined;
     const refuse = (error: unknown): void => {
+      clearTimeout(patience);
       const { code, details, metadata } = toWireStatus(error, requestId);
       turnedAway(method.path, code);
       call.sendStatus({ code, details, metadata });
@@ -39,6 +46,8 @@ export function gatekeeper(
     const listener = new ServerListenerBuilder()
       .withOnReceiveMetadata((metadata, next) => {
         requestId = requestIdOf(metadata);
+        // Whoever talks in a stream may be silent in it.
+        if (!method.requestStream) patience = setTimeout(() => refuse(notSent(requestWithinMs)), requestWithinMs);
         let found: void | Promise<void>;
         try {
           found = find(metadata);
@@ -49,7 +58,20 @@ export function gatekeeper(
         if (found === undefined) next(metadata);
         else found.then(() => next(metadata), refuse);
       })
-      .withOnReceiveMessage((message, next) => (message instanceof Fault ? refuse(message) : next(message)));
+      .withOnReceiveMessage((message, next) => (message instanceof Fault ? refuse(message) : next(message)))
+      .withOnReceiveHalfClose((next) => {
+        clearTimeout(patience);
+        next();
+      })
+      .withOnCancel(() => clearTimeout(patience));
     return new ServerInterceptingCall(call, new ResponderBuilder().withStart((next) => next(listener.build())).build());
   };
+}
+
+function notSent(withinMs: number): Fault {
+  return new Fault(
+    'aborted',
+    'REQUEST_TIMEOUT',
+    `the request was not sent to its end within ${withinMs / 1000} s; nothing was decided, call again`,
+  );
 }

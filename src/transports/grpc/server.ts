@@ -57,6 +57,8 @@ export interface GrpcServerOptions {
   readonly rateLimiter?: RateLimiter;
   readonly metrics: Metrics;
   readonly log: Logger;
+  /** How long the message of a call may take to arrive; absent: the usual time. */
+  readonly requestWithinMs?: number;
 }
 
 /** What calls are served with. */
@@ -107,6 +109,7 @@ export class GrpcServer {
     const gate = gatekeeper(
       (metadata, certificate) => this.#handler.authenticate(metadata, certificate),
       (path, code) => options.metrics.rpcEnded(path.slice(path.lastIndexOf('/') + 1), status[code], 0),
+      options.requestWithinMs,
     );
     this.#server = new Server({ ...serverOptions(options.limits), interceptors: [gate] });
     this.#addServices();
