@@ -7,7 +7,7 @@ import { toRecords } from '../../src/engine/batch.js';
 import { decodeEvent } from '../../src/engine/event-codec.js';
 import { GENESIS } from '../../src/engine/replica-state.js';
 import { type LeaseRow, leaseColumns, leaseFromRow, writeSetColumns } from '../../src/storage/postgres/lease-rows.js';
-import { DOCUMENT, digestOf, leased, Namespace, optimistic, read, START } from '../support/domain.js';
+import { DOCUMENT, digestOf, leased, Namespace, optimistic, read, START, stable } from '../support/domain.js';
 
 type Taken = ReturnType<Namespace['takeOver']>;
 
@@ -236,6 +236,18 @@ describe('what nobody can end', () => {
     ns.sweep();
     const states = [answer.lease ?? '', before, later].map((one) => ns.lease(one).state);
     expect(states).toEqual(['active', 'waiting', 'waiting']);
+  });
+
+  it('is waited for, and its run passes at once who waits for it from then on (P9)', () => {
+    const ns = new Namespace().runs('a', 'b', 'c', 'd');
+    ns.hold('c', stable('doc/y'));
+    ns.queue('b', leased('doc/y'));
+    const behind = ns.queue('a', stable('doc/y'));
+    ns.issue(ns.hold('d', leased('loc/z')));
+    ns.queue('b', leased('loc/z'));
+    expect(ns.lease(behind).state).toBe('waiting');
+    expect(ns.takeOver('a', [leased('loc/z')], { wait: 600 * SECOND }).decided.kind).toBe('waiting');
+    expect(ns.lease(behind).state).toBe('active');
   });
 
   it('is gone over when the operator accepts the overlap, and the log says over what', () => {

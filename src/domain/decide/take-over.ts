@@ -24,7 +24,7 @@ import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { freedBy, openLocalKinds } from './ending.js';
 import { thawPast } from './freezes.js';
-import { closedEntry, grantWaiters, pastInTheWay, refuseDeadlocked } from './granting.js';
+import { closedEntry, grantWaiters, lookAgainAtAll, pastInTheWay, refuseDeadlocked } from './granting.js';
 import { firstDoubts, notNowRefusal } from './not-now.js';
 import { runNotFound, withReason } from './run-guard.js';
 
@@ -177,7 +177,8 @@ function takeOver(
   if (waitsFor !== null) {
     const lease = { ...queuedLease(decision, asked, run, writeSet), takeOver: taken };
     decision.emit({ kind: 'lease_queued', lease, fingerprint }, about);
-    grantWaiters(decision, freed);
+    // Who waits behind the new place waits for this run from now on, and may be passed by it: no freed lock tells that.
+    lookAgainAtAll(decision);
     const decided = { kind: 'waiting', leaseId, attachment: 1 } as const;
     return { decided, waitsFor, ended: endedBy(decision, lease) };
   }
