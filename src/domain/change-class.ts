@@ -4,4 +4,5 @@
  */
 export const CHANGE_CLASSES = ['independent', 'derived', 'shared_pointer', 'membership', 'shared_document'] as const;
 
+/** The class of one write path. */
 export type ChangeClass = (typeof CHANGE_CLASSES)[number];

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { GuardedWrite } from '../../src/clients/target/guard.js';
-import { guardSchemaSql, type PostgresGuard, postgresGuard } from '../../src/clients/target/postgres-guard.js';
+import { type PostgresGuard, postgresGuard } from '../../src/clients/target/postgres-guard.js';
+import { guardSchemaSql } from '../../src/clients/target/postgres-guard-sql.js';
 import type { GuardHarness } from './guard-conformance.js';
 import { ANYBODY_BLOCKED, createTestDatabase } from './postgres.js';
 

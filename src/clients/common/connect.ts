@@ -33,6 +33,7 @@ import {
 } from './channel.js';
 import type { TlsOptions } from './tls.js';
 
+/** Where the coordinator is, and who calls it. */
 export interface ConnectOptions {
   /**
    * `host:port`, or `https://host:port` for TLS. Or several, 1 to 16 equal replicas: one of them by chance is called, and

@@ -7,9 +7,11 @@ import { durationMs } from './time.js';
 /** The name of a gRPC status, such as `NOT_FOUND`. */
 export type WritCode = keyof typeof status;
 
+/** What is wrong with one field of a request. */
 export interface WritViolation {
   /** Path of the field as the API names it, such as `entries[0].resource`. */
   readonly field: string;
+  /** In words, for a person; `reason` of the WritError is for programs. */
   readonly description: string;
 }
 

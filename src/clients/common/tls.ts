@@ -10,6 +10,7 @@ export interface TlsOptions {
   readonly caFile?: string;
   /** The client's certificate, then those between it and its authority. Goes with keyFile. */
   readonly certFile?: string;
+  /** The private key of the client's certificate. Goes with certFile. */
   readonly keyFile?: string;
 }
 

@@ -16,9 +16,13 @@ import { type RequestedResource, wireEntries } from './write-set.js';
 
 /** What to ask for: `resources`, or a `task`, or a `resourceSet` of the conflict map. */
 export interface AcquireRequest extends LeaseWatch {
+  /** The run that asks; of the principal that the client calls as. */
   readonly runId: string;
+  /** 1 to 256 (WRIT_MAX_ENTRIES). */
   readonly resources?: readonly RequestedResource[];
+  /** A task of the conflict map, with the value of each of its parameters. */
   readonly task?: { readonly name: string; readonly parameters?: Readonly<Record<string, string>> };
+  /** A named set of resources of the conflict map; it may have a start, which is waited for like a holder. */
   readonly resourceSet?: string;
   /**
    * A lease of the parent run, of which this is to be a part: at or below what it covers, and no more. The parent's entries
@@ -31,6 +35,7 @@ export interface AcquireRequest extends LeaseWatch {
   readonly waitMs?: number;
   /** The same key resumes the same place, or returns the same lease, also after a restart of the worker. Default: a new one. */
   readonly idempotencyKey?: string;
+  /** For people who look at the lease; at most 1,024 bytes, no secrets. Part of the request that the key is compared by. */
   readonly purpose?: string;
   /** Finds the attempt in the log (`writ why`). */
   readonly requestId?: string;
@@ -38,6 +43,7 @@ export interface AcquireRequest extends LeaseWatch {
   readonly targets?: readonly Target[];
   /** W3C trace context for requests to them that bring none. Default: that of OpenTelemetry, where it is set up. */
   readonly traceparent?: string;
+  /** Default: the client's. */
   readonly namespace?: string;
   /** Gives up: a place in the queue is given back, and so is a lease whose answer was on its way. */
   readonly signal?: AbortSignal;

@@ -24,8 +24,11 @@ export interface LeaseEvents {
   };
 }
 
+/** What `lease.on` can listen to. */
 export type LeaseEventName = keyof LeaseEvents;
 const NAMES: ReadonlySet<LeaseEventName> = new Set(['jeopardy', 'safe', 'lost', 'asked_to_yield', 'input_changed']);
+
+/** Called with what LeaseEvents says of the event; one that throws makes a process warning, and nothing else. */
 export type LeaseListener<E extends LeaseEventName> = (detail: LeaseEvents[E]) => void;
 
 /** Listeners of one lease. A listener that throws is no reason to lose it: that is a process warning. */

@@ -9,6 +9,7 @@ export class InterruptedError extends Error {
 
 /** An AbortSignal for a process that is told to stop. */
 export interface Interrupt {
+  /** Aborts at the first SIGINT or SIGTERM, with an InterruptedError. */
   readonly signal: AbortSignal;
   /** Ends listening: the process ends by signals again, as it does by default. */
   dispose(): void;

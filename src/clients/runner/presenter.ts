@@ -25,7 +25,9 @@ export interface PresentedRequestInit extends RequestInit {
 export interface PresentedCall {
   /** The declared target whose credential is presented. Absent: lease id and tokens. */
   readonly audience?: string;
+  /** Resources whose fencing tokens are sent along; the lease must cover each. */
   readonly writes?: readonly string[];
+  /** Correlates the call with the logs of target and coordinator. Default: a new one. */
   readonly requestId?: string;
 }
 

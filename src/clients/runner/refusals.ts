@@ -3,14 +3,6 @@ import { durationMs } from '../common/time.js';
 import { kindName } from './errors.js';
 import { accessWord, scopeWord } from './write-set.js';
 
-/**
- * What each refusal of an acquire asks for. None of them is "try the same at once":
- * - `wait`: it can be had later; ask again with `waitMs`, by a new key, and read anew what the work rests on;
- * - `give_back`: the run itself is in the way: release, or use, what it holds;
- * - `propose`: the write set may not be written by a run; hand in a proposal, or work under the kind's sandbox path;
- * - `ask`: a person must do something first, see `resolution`;
- * - `stop`: this run will get nothing any more by asking.
- */
 const COURSES = {
   held: 'wait',
   lock_delay: 'wait',
@@ -31,7 +23,16 @@ const COURSES = {
   run_ended: 'stop',
 } as const;
 
+/** The kinds of refusal that this kit knows. */
 export type AcquireRefusalKind = keyof typeof COURSES;
+/**
+ * What a refusal of an acquire asks for. None of them is "try the same at once":
+ * - `wait`: it can be had later; ask again with `waitMs`, by a new key, and read anew what the work rests on;
+ * - `give_back`: the run itself is in the way: release, or use, what it holds;
+ * - `propose`: the write set may not be written by a run; hand in a proposal, or work under the kind's sandbox path;
+ * - `ask`: a person must do something first, see `resolution`;
+ * - `stop`: this run will get nothing any more by asking.
+ */
 export type Course = (typeof COURSES)[AcquireRefusalKind] | 'ask';
 
 interface RefusalDetails {
@@ -57,14 +58,19 @@ interface RefusalDetails {
 
 /** What a request met. */
 export interface RefusalBlocker {
+  /** An opaque name of the lease in the way, the same for the same lease. Operators find the lease by it. */
   readonly ref: string;
+  /** What it holds or waits for. */
   readonly resource: string;
+  /** The entry of the request that meets it. */
   readonly requestedResource: string;
   readonly access: 'read' | 'stable_read' | 'write';
   readonly scope: 'exact' | 'subtree';
   /** True: it waits ahead in the queue; false: it holds the resource, or keeps it closed by a lock delay. */
   readonly waiting: boolean;
+  /** The rule of the conflict map by which they meet; empty: both name the resource. */
   readonly rule: string;
+  /** Who can settle it, by name; empty: nobody is named. */
   readonly resolver: string;
 }
 

@@ -6,6 +6,7 @@ import { readProblem, type TargetProblem } from './target-problem.js';
 
 /** What is there now. */
 export interface Observed<State> {
+  /** As `reread` made it of the answer. */
   readonly state: State;
   /** The version of it, for If-Match. */
   readonly version: string;
@@ -30,6 +31,7 @@ export type Earlier =
 export interface Attempt {
   /** 1 for the first. */
   readonly number: number;
+  /** The version that the decision was made on; for the If-Match header. */
   readonly ifMatch: string;
   /** One per decision: another body never goes by an earlier key (W2). */
   readonly idempotencyKey: string;
@@ -37,6 +39,7 @@ export interface Attempt {
   readonly requestId: string;
 }
 
+/** How one change is made under a condition: how to read, decide and send, and whom to ask. */
 export interface ConditionalWrite<State, Change> {
   /** Reads the state and its version, from the target and not from memory. */
   readonly reread: (signal: AbortSignal | undefined) => Promise<Observed<State>>;
@@ -53,6 +56,7 @@ export interface ConditionalWrite<State, Change> {
   readonly ask?: (question: Question<State>) => void | Promise<void>;
   /** 1 to 10, default 3. */
   readonly maxAttempts?: number;
+  /** Ends the pauses, and no further attempt is made; rejects with its reason. */
   readonly signal?: AbortSignal;
 }
 
@@ -65,6 +69,7 @@ export interface Candidates<State, Change> {
   readonly resolver: string;
 }
 
+/** A conflict that a person must settle. */
 export interface Question<State> {
   readonly problem: TargetProblem;
   /** What is there, where it could be read. */
@@ -73,6 +78,7 @@ export interface Question<State> {
   readonly resolver: string;
 }
 
+/** How the write ended; `attempts` says how many requests were sent. */
 export type ConditionalWriteResult<State, Change> =
   | { readonly outcome: 'written'; readonly response: Response; readonly attempts: number }
   | { readonly outcome: 'unneeded'; readonly why: string; readonly attempts: number }

@@ -29,15 +29,18 @@ export interface FenceQuestion {
    * `x-request-id`, which may be sent again meanwhile, belongs into the options of the call (R4).
    */
   readonly requestId?: string;
+  /** Default: the client's. */
   readonly namespace?: string;
 }
 
 /** The reason in lower case, as in the contract (`ok`, `stale_token`, …), or why there is no verdict. */
 export type DecisionReason = string;
 
+/** What the check says of one write. */
 export interface WriteDecision {
   readonly allowed: boolean;
   readonly reason: DecisionReason;
+  /** For people and logs; never says a current token. */
   readonly message: string;
   /** The kind is in `observe` mode: `reason` is what `enforce` would have answered. */
   readonly observedOnly: boolean;
@@ -59,11 +62,13 @@ export interface FenceHolder {
   readonly expiresAt: Date | undefined;
 }
 
+/** The answer to a check. Without a verdict (`error`) nothing is allowed (P8). */
 export interface FenceDecision {
   /** True only if every write is allowed. */
   readonly allowed: boolean;
   /** Of the first write that is not allowed; `ok` when all are. */
   readonly reason: DecisionReason;
+  /** For people and logs, of the first write that is not allowed; never says a current token. */
   readonly message: string;
   /** One per write. */
   readonly writes: readonly WriteDecision[];

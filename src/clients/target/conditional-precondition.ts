@@ -14,10 +14,12 @@ export type Precondition =
 /** Why a request has no precondition that a write can depend on. */
 export interface PreconditionFlaw {
   readonly status: 400 | 428;
+  /** Stable; the `code` of the problem to answer with. */
   readonly code: 'precondition_required' | 'malformed_precondition' | 'version_required';
   readonly detail: string;
 }
 
+/** The condition of a request, or why it has none that can be used. */
 export type ReadPrecondition =
   | { readonly ok: true; readonly precondition: Precondition }
   | { readonly ok: false; readonly flaw: PreconditionFlaw };

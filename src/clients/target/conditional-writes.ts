@@ -14,7 +14,9 @@ import { ProblemError } from './problem-error.js';
 
 /** What is written, for the answer in case of a conflict. */
 export interface ConditionalTarget {
+  /** The path, for the problem that a refused caller gets. */
   readonly resource: string;
+  /** The action, for the same. */
   readonly action?: string;
   /** The class of the write path (W4): it says what happens on a conflict, and who resolves it. */
   readonly changeClass: ChangeClass;
@@ -28,6 +30,7 @@ export interface ConditionalTarget {
 
 /** SQL with `$1`, `$2`, … and its values. */
 export interface Statement {
+  /** SQL with `$1`, `$2` and so on; never with values in it. */
   readonly text: string;
   readonly values: readonly unknown[];
 }
@@ -107,6 +110,7 @@ function observedOf(precondition: Precondition): string | undefined {
   return precondition.kind === 'versions' && precondition.versions.length === 1 ? precondition.versions[0] : undefined;
 }
 
+/** How versions are compared. */
 export interface ConditionOptions {
   /**
    * What versions are in the database: `integer` (default; bigint included) or `text`. A tag that is no integer names no

@@ -25,6 +25,7 @@ export interface DpopOptions {
 export interface PresentedProof {
   /** The `DPoP` header. */
   readonly proof: string;
+  /** Of the request that the proof came with, such as `POST`. */
   readonly method: string;
   /** As the caller addressed it; query and fragment do not count. */
   readonly url: string;

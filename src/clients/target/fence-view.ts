@@ -9,6 +9,7 @@ import { checkFence, type FenceDecision, type FenceQuestion } from './check.js';
 import { FenceTable, type NotByView, notByView, TooManyFences } from './fence-table.js';
 import { elapsedAtMost, type LocalMoment, localMoment } from './view-clock.js';
 
+/** What a view follows, and how much of it. */
 export interface FenceViewOptions {
   /** As the principal that the map calls the owner service. */
   readonly client: WritClient;

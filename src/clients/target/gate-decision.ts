@@ -25,6 +25,7 @@ export interface GateRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
+/** Who calls, as far as the service has found it out by itself. */
 export interface GateCaller {
   /** The run. With it a lease of another run is refused. */
   readonly runId?: string | undefined;
@@ -47,6 +48,7 @@ export interface AllowedWrite extends MatchedWrite {
   readonly explicit: boolean;
   /** The kind is in `observe` mode: `reason` is what `enforce` would have answered. */
   readonly observedOnly: boolean;
+  /** Why: `ok`, or what `enforce` would have answered of an observed kind. */
   readonly reason: string;
   /** Not empty: the action is tracked, and `reportWrite` must say what became of the write. */
   readonly admissionId: string;
@@ -56,6 +58,7 @@ export interface AllowedWrite extends MatchedWrite {
 export interface AllowedWrites {
   readonly allowed: true;
   readonly kind: 'writes';
+  /** Correlates the write with the coordinator's log. */
   readonly requestId: string;
   readonly route: WriteRoute;
   /** Who said so. `credential`: nobody was asked. */
@@ -76,6 +79,7 @@ export interface AllowedWrites {
   readonly observedVersion: string | undefined;
   /** As it was verified here. */
   readonly credential: Credential | undefined;
+  /** The override that let it in; undefined: none was needed. */
   readonly override: Override | undefined;
 }
 
@@ -84,6 +88,7 @@ export interface AllowedUnchecked {
   readonly allowed: true;
   readonly kind: 'reads' | 'unprotected';
   readonly requestId: string;
+  /** Null: a safe method that no route names, under `unrouted: allow_reads`. */
   readonly route: ReadRoute | UnprotectedRoute | null;
 }
 
@@ -93,6 +98,7 @@ export interface Refused extends GateRefusal {
   readonly requestId: string;
 }
 
+/** What the gate answers: let in, with or without writes under Writ, or refused. */
 export type GateDecision = AllowedWrites | AllowedUnchecked | Refused;
 
 /** A request with writes, and what was read of it. */

@@ -10,6 +10,7 @@ import { PROBLEM_CONTENT_TYPE } from './problem.js';
 /** A request of Express, Connect or Node itself. */
 export type ExpressRequest = IncomingMessage & { readonly originalUrl?: string };
 
+/** What of a request an Express gate cannot know by itself. */
 export interface ExpressGateOptions<Q extends ExpressRequest = ExpressRequest> {
   /** Who calls, as the service found out before. */
   readonly caller?: (request: Q) => GateCaller | Promise<GateCaller>;

@@ -7,7 +7,9 @@ import type { Problem, ProblemStatus } from './problem.js';
 /** A problem as gRPC says it. */
 export interface GrpcStatus {
   readonly code: status;
+  /** What happened and what to do, in words. */
   readonly details: string;
+  /** The problem, for programs. */
   readonly metadata: Metadata;
 }
 

@@ -14,6 +14,7 @@ import { remember } from './gate-let-in.js';
 import { thumbprintOf } from './gate-tls.js';
 import { problem } from './problem.js';
 
+/** What of a call a gRPC gate cannot know by itself. */
 export interface GrpcGateOptions {
   /** Who calls, as the service finds out by the call's metadata or session. */
   readonly caller?: (metadata: Metadata, call: ServerInterceptingCallInterface) => GateCaller | Promise<GateCaller>;

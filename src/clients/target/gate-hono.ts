@@ -7,6 +7,7 @@ import { withPlainOrigin } from './gate-origin.js';
 import { peerThumbprint } from './gate-tls.js';
 import { PROBLEM_CONTENT_TYPE } from './problem.js';
 
+/** What of a request a hono gate cannot know by itself. */
 export interface HonoGateOptions<E extends Env = Env> {
   /** Who calls, as the service found out before. */
   readonly caller?: (c: Context<E>) => GateCaller | Promise<GateCaller>;

@@ -48,6 +48,7 @@ export interface GateOptions {
   readonly view?: Pick<FenceView, 'check'>;
   /** The guard where the data lives. Routes may say `when_unreachable: allow_guarded` only with one. */
   readonly guard?: object;
+  /** Bounds of what the gate asks the coordinator. */
   readonly checks?: {
     /** Until a check is given up and the write refused, waiting included. Default 2 s. */
     readonly timeoutMs?: number;
@@ -68,6 +69,7 @@ export interface GateOptions {
 
 /** The gate of a target: what stands between a request and its handler. */
 export interface Gate {
+  /** The table that it decides by. */
   readonly routes: RouteTable;
   /** Decides about one request. Never throws for want of an answer: what cannot be decided is refused (P8). */
   decide(request: GateRequest): Promise<GateDecision>;

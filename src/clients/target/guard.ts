@@ -53,6 +53,7 @@ export class GuardRefusedError extends Error {
 
 /** The write path, for the refusal: a gate's `toGuard` says it. The guard decides nothing by it. */
 export interface GuardedPath {
+  /** Of the write path (W4), for the problem that a refused caller gets. */
   readonly changeClass?: ChangeClass;
   /** Who decides about conflicts. */
   readonly resolver?: string;
@@ -60,6 +61,7 @@ export interface GuardedPath {
 
 /** Who holds a resource; kept beside the mark (C1b). */
 export interface GuardHolder {
+  /** For people who look; the guard decides nothing by it. */
   readonly runId?: string;
   /** The lease's expiry, for people who look; the guard decides nothing by it. */
   readonly expiresAt?: Date;
@@ -70,7 +72,9 @@ export interface GuardedOpen extends GuardHolder, GuardedPath {
   readonly resource: string;
   /** Default `exact`. */
   readonly scope?: 'exact' | 'subtree';
+  /** The lease's token for the resource. */
   readonly token: bigint;
+  /** For people who look at the guard; it decides nothing by it. */
   readonly action?: string;
 }
 
@@ -78,6 +82,7 @@ export interface GuardedOpen extends GuardHolder, GuardedPath {
 export interface GuardedWrite extends GuardHolder, GuardedPath {
   readonly resource: string;
   readonly action: string;
+  /** The lease's token for the resource, as the check answered it. */
   readonly token: bigint;
   /** The entry's `exclusive`: true for a leased write, false for an optimistic one. */
   readonly exclusive: boolean;

@@ -6,6 +6,7 @@ import { headerOf } from './gate-presented.js';
 import { answerOnce, type IdempotencyStore, type IdempotentRequest } from './idempotency.js';
 import { type Answer, ProblemError, problemAnswer, responseOf } from './problem-error.js';
 
+/** What of a request the middleware cannot know by itself. */
 export interface IdempotentRoute<Request> {
   /** The route as it is declared, such as `PUT /policies/{id}`; keys of different routes are different keys. */
   readonly route: string;

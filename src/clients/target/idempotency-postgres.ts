@@ -5,6 +5,7 @@ import { inTransaction } from './postgres-transaction.js';
 import type { Answer } from './problem-error.js';
 import { installSchemaSql, plainSchemaName } from './schema-name.js';
 
+/** Where keys are, and what their requests do. */
 export interface PostgresIdempotencyOptions extends IdempotencyOptions {
   /**
    * `in_transaction`: all that the handler does, it does through the connection that it is given. Then a key that is
@@ -18,13 +19,15 @@ export interface PostgresIdempotencyOptions extends IdempotencyOptions {
 
 /** A key whose outcome nobody knows. */
 export interface UnknownOutcome extends KeyScope {
+  /** When the attempt began, on the database's clock. */
   readonly begunAt: Date;
 }
 
+/** Idempotency keys in Postgres. */
 export interface PostgresIdempotency extends IdempotencyStore<PoolClient> {
   /** Makes the table; safe to repeat, also by several replicas at once. */
   install(client?: Pick<Pool | ClientBase, 'query'>): Promise<void>;
-  /** Keys whose outcome is unknown, the oldest first; for a person to settle. At most 1,000. */
+  /** Keys whose outcome is unknown, the oldest first; for a person to settle. `limit` is 100 by default, 1,000 at most. */
   listUnknown(limit?: number): Promise<readonly UnknownOutcome[]>;
   /**
    * Removes answers whose retention is over, a batch at a time with a pause after each, so that it is never in the way;

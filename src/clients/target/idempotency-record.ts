@@ -6,6 +6,7 @@ export interface KeyScope {
   readonly principal: string;
   /** Of the route table: `POST /releases/{env}/promote`. */
   readonly route: string;
+  /** The `Idempotency-Key` header. */
   readonly key: string;
 }
 

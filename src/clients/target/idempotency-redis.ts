@@ -3,11 +3,13 @@ import { type IdempotencyOptions, type IdempotencyStore, keptOf, keyTimes } from
 import { isResult, type KeptAnswer, type KeyRecord, type KeyScope } from './idempotency-record.js';
 import { type RedisStore, runScript } from './redis-script.js';
 
+/** Where keys are, and how long they are kept. */
 export interface RedisIdempotencyOptions extends IdempotencyOptions {
   /** What the keys in Redis begin with; default `writ-keys:`. Each script works on one key, in a cluster too. */
   readonly prefix?: string;
 }
 
+/** Idempotency keys in Redis. */
 export interface RedisIdempotency extends IdempotencyStore<undefined> {
   /** The key in Redis, a hash with `principal`, `route`, `key` and `state`, for people who look. */
   redisKeyOf(scope: KeyScope): string;

@@ -67,6 +67,7 @@ export function keyTimes(options: IdempotencyOptions): KeyTimes {
 
 /** Where keys are kept. `Context` is what the work is given: in Postgres the connection of the transaction. */
 export interface IdempotencyStore<Context> {
+  /** Its options, with the defaults filled in. */
   readonly times: KeyTimes;
   /** Takes the key, or says what is under it; one step. */
   claim(claim: Claim): Promise<'claimed' | KeyRecord>;
@@ -83,6 +84,7 @@ export interface IdempotencyStore<Context> {
   settle(scope: KeyScope, outcome: Settlement): Promise<boolean>;
 }
 
+/** How an effect with an unknown outcome ended, as a person has found out. */
 export type Settlement =
   /** It was done; retries get this answer. */
   | { readonly happened: true; readonly answer: Answer }
@@ -94,6 +96,7 @@ export class LostClaimError extends Error {
   override readonly name = 'LostClaimError';
 }
 
+/** A request that may be sent again by the same key. */
 export interface IdempotentRequest extends FingerprintedRequest {
   /** The caller as the target authenticated it; never from a header. */
   readonly principal: string;

@@ -113,11 +113,11 @@ export type { OverrideJournal } from './override-journal.js';
 export { type PostgresOverrideJournal, postgresOverrideJournal } from './override-postgres-journal.js';
 export {
   type GuardClient,
-  guardSchemaSql,
   type PostgresChange,
   type PostgresGuard,
   postgresGuard,
 } from './postgres-guard.js';
+export { guardSchemaSql } from './postgres-guard-sql.js';
 export { inTransaction } from './postgres-transaction.js';
 export { PROBLEM_CONTENT_TYPE, type Problem, type ProblemInit, type ProblemStatus, problem } from './problem.js';
 export { type Answer, ProblemError, problemAnswer, responseOf } from './problem-error.js';

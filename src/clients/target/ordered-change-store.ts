@@ -15,6 +15,7 @@ export type PlanState =
   /** A person has said that nothing is left to do. */
   | 'settled';
 
+/** How far a step has come. */
 export type StepState =
   | 'planned'
   | 'running'
@@ -31,6 +32,7 @@ export type StepState =
 /** Whether a step changes things only through the connection that it is given, or also elsewhere. */
 export type StepEffects = 'in_transaction' | 'elsewhere_too';
 
+/** One step of a plan, as it is recorded. */
 export interface StepView {
   readonly name: string;
   readonly state: StepState;
@@ -44,12 +46,16 @@ export interface StepView {
 /** A plan as it is recorded. */
 export interface PlanView {
   readonly id: string;
+  /** Of the OrderedChange it was made by. */
   readonly name: string;
   readonly state: PlanState;
   /** The intended state. */
   readonly input: unknown;
+  /** As `run` was told. */
   readonly startedBy: string;
+  /** On the database's clock. */
   readonly startedAt: Date;
+  /** In their order. */
   readonly steps: readonly StepView[];
   /** Who settled it, and with which words. */
   readonly settled: { readonly by: string; readonly note: string } | null;

@@ -26,6 +26,7 @@ export interface StepContext<Input> {
   /** Of the step's own transaction, in which its result is recorded. READ COMMITTED. */
   readonly client: PoolClient;
   readonly planId: string;
+  /** The intended state, as the plan was started with. */
   readonly input: Input;
   /** What the steps before have returned, by their names. */
   readonly results: Readonly<Record<string, unknown>>;
@@ -35,6 +36,7 @@ export interface StepContext<Input> {
 
 /** The same, with what the step itself has returned. */
 export interface MadeStepContext<Input> extends StepContext<Input> {
+  /** What the step returned when it was made. */
   readonly result: unknown;
 }
 
@@ -65,18 +67,21 @@ export interface OrderedStep<Input> {
 
 /** A change of several resources: its steps, in their order. */
 export interface OrderedChange<Input> {
+  /** Told in problems and with the plan. */
   readonly name: string;
   /** 1 to 64. */
   readonly steps: readonly OrderedStep<Input>[];
 }
 
+/** Bounds and places of plans. */
 export interface OrderedChangesOptions {
-  /** How long a step, or its undoing, may take; after it a plan that nobody holds counts as interrupted. Default 60,000. */
+  /** How long a step, or its undoing, may take; after it a plan that nobody holds counts as interrupted. Default 60,000; 1 to 86,400,000. */
   readonly stepTimeoutMs?: number;
   /** Default `writ_plans`. */
   readonly schema?: string;
 }
 
+/** Changes to several resources by recorded plans (W5): in order, each step checked, undone in reverse where one fails. */
 export interface OrderedChanges {
   /** Makes the tables; safe to repeat, also by several replicas at once. */
   install(): Promise<void>;
@@ -88,8 +93,9 @@ export interface OrderedChanges {
     change: OrderedChange<Input>,
     plan: { readonly id: string; readonly input: Input; readonly startedBy: string },
   ): Promise<PlanView>;
-  /** Unfinished plans that nobody works on: interrupted by a crash, or left for a person. The oldest first, at most 1,000. */
+  /** Unfinished plans that nobody works on: interrupted by a crash, or left for a person. The oldest first; `limit` is 100 by default, 1,000 at most. */
   findInterrupted(limit?: number): Promise<readonly PlanView[]>;
+  /** The plan as it is now; null: there is none by this id. */
   get(planId: string): Promise<PlanView | null>;
   /**
    * Undoes what an interrupted plan has made, as after a failure. A step that is in doubt stops it: look what happened,
@@ -101,6 +107,8 @@ export interface OrderedChanges {
 }
 
 /**
+ * Ordered changes whose plans are kept in this database. Throws a RangeError for an option out of its bounds.
+ *
  * @example
  * const changes = orderedChanges(pool);
  * await changes.install();

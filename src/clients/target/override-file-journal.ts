@@ -9,7 +9,9 @@ const MAX_BYTES = 64 << 20;
 /** A line of the file: a record, or that one was reported. */
 type Line = { readonly record: object } | { readonly reported: string };
 
+/** A journal of overrides in a file of one process. */
 export interface FileOverrideJournal extends OverrideJournal {
+  /** Lets go of the file. */
   close(): Promise<void>;
 }
 

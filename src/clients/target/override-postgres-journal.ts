@@ -1,6 +1,7 @@
 import type { ClientBase, Pool } from 'pg';
 import { fromJson, MAX_PENDING, type OverrideJournal, recordKey, toJson } from './override-journal.js';
 
+/** A journal of overrides in Postgres, for services with several processes. */
 export interface PostgresOverrideJournal extends OverrideJournal {
   /** Makes the journal's table; safe to repeat, also by several replicas at once. */
   install(): Promise<void>;

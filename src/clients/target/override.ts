@@ -24,9 +24,13 @@ export interface OverrideGrant {
 /** An override that was checked. */
 export interface Override {
   readonly id: string;
+  /** The person, as the service authenticated them. */
   readonly who: string;
+  /** Their reason, as they gave it. */
   readonly why: string;
+  /** From then on it lets nothing in. */
   readonly until: Date;
+  /** The resources that it is about. */
   readonly patterns: readonly string[];
 }
 

@@ -12,14 +12,13 @@ import {
 import { guardSchemaSql, REFUSED_SQLSTATE } from './postgres-guard-sql.js';
 import { inTransaction } from './postgres-transaction.js';
 
-export { guardSchemaSql };
-
 /** A connection inside a transaction. */
 export type GuardClient = Pick<ClientBase, 'query'> & Partial<Pick<ClientBase, 'getTransactionStatus'>>;
 
 /** Changes data in the transaction that the guard has opened; whatever it throws rolls everything back. */
 export type PostgresChange<T> = (client: PoolClient) => Promise<T>;
 
+/** A guard whose marks lie in the Postgres database of what it guards (C7). */
 export interface PostgresGuard extends Guard<Pool, PostgresChange<unknown>> {
   /** Makes the guard's schema; safe to repeat, also by several replicas at once. */
   install(client: Pick<Pool | ClientBase, 'query'>): Promise<void>;

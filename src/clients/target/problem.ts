@@ -16,12 +16,14 @@ const TITLES = {
   503: 'Cannot be decided now',
 } as const;
 
+/** The statuses that problems of the kit have. */
 export type ProblemStatus = keyof typeof TITLES;
 
 /** A refusal as RFC 9457 says it, with members that a machine can act on; `application/problem+json`. */
 export interface Problem {
   /** `urn:writ:problem:<code>` */
   readonly type: string;
+  /** The status' name. */
   readonly title: string;
   readonly status: ProblemStatus;
   /** What happened, in words; never a current token. */
@@ -52,6 +54,7 @@ export interface Problem {
 /** A problem before it has its type and title. */
 export interface ProblemInit {
   readonly status: ProblemStatus;
+  /** Stable, snake_case. */
   readonly code: string;
   readonly detail: string;
   /** Default false. */
@@ -59,6 +62,7 @@ export interface ProblemInit {
   readonly [member: string]: unknown;
 }
 
+/** The media type of a problem (RFC 9457). */
 export const PROBLEM_CONTENT_TYPE = 'application/problem+json';
 
 /**

@@ -17,9 +17,11 @@ export interface RedisChange {
   readonly script: string;
   /** Every key that the script touches. In a cluster they carry the hash tag of the guard's prefix. */
   readonly keys: readonly string[];
+  /** Values for the script, which finds them in ARGV. */
   readonly args?: readonly (string | number | Buffer)[];
 }
 
+/** Where the marks are. */
 export interface RedisGuardOptions {
   /**
    * What the guard's keys begin with; default `writ-guard:`. In a cluster it has a hash tag, such as `{releases}:guard:`,
@@ -28,6 +30,7 @@ export interface RedisGuardOptions {
   readonly prefix?: string;
 }
 
+/** A guard whose marks lie in the Redis of what it guards (C7). */
 export interface RedisGuard extends Guard<RedisStore, RedisChange> {
   /**
    * Makes the floor, unless there is one: the moment from which on tokens are let in. To be called at every start. When

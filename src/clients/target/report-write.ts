@@ -11,6 +11,7 @@ export interface WriteOutcome {
   readonly action?: string;
   /** `failed`: it changed nothing, for certain. `unknown`: it cannot be told, and the write stays open. */
   readonly result: 'succeeded' | 'failed' | 'unknown';
+  /** The version that the write was made from. */
   readonly observedVersion?: string;
   /** Of the resource after the write. */
   readonly newVersion?: string;
@@ -18,6 +19,7 @@ export interface WriteOutcome {
   readonly changedFields?: readonly string[];
 }
 
+/** What became of the tracked writes of one check. */
 export interface WriteOutcomes {
   /** Of the check; not needed where each write names its admission. */
   readonly leaseId?: string;
@@ -28,6 +30,7 @@ export interface WriteOutcomes {
   readonly writes: readonly WriteOutcome[];
   /** Why they failed, or are not known; facts only. */
   readonly detail?: string;
+  /** Default: the client's. */
   readonly namespace?: string;
 }
 

@@ -30,9 +30,11 @@ export interface VerifierOptions {
 export interface Presented {
   /** SHA-256 of the client certificate of the TLS session, base64url (RFC 8705). Never from a header that anybody can set. */
   readonly certificateThumbprint?: string;
+  /** What the request proves the key of a bound credential by (RFC 9449). */
   readonly dpop?: PresentedProof;
 }
 
+/** Says whether a credential is genuine; whether its lease still lives only the coordinator knows. */
 export interface CredentialVerifier {
   /**
    * The credential, if it is genuine, for this target, in time, and presented by whom it is bound to; else rejects with a

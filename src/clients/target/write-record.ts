@@ -11,6 +11,7 @@ export interface WriteRecord {
   readonly runId?: string | undefined;
   /** Correlates with the fence check, and with the coordinator's log. */
   readonly requestId: string;
+  /** Of the approval it was made under; absent: none was needed. */
   readonly approvalId?: string | undefined;
   readonly resource: string;
   readonly action: string;
@@ -18,6 +19,7 @@ export interface WriteRecord {
   readonly method: string;
   /** As it was sent, such as `if-match "41"`. */
   readonly precondition?: string | undefined;
+  /** The version that the write was made from. */
   readonly observedVersion?: string | undefined;
   /** Names of the fields that it changed, where the target knows them; never their values. At most 256. */
   readonly changedFields?: readonly string[] | undefined;
@@ -25,6 +27,7 @@ export interface WriteRecord {
   readonly result: string;
   /** Status of the answer. */
   readonly status: number;
+  /** Of the resource after the write; absent: nothing was written. */
   readonly newVersion?: string | undefined;
 }
 
@@ -32,9 +35,11 @@ export interface WriteRecord {
 export interface KeptWriteRecord extends WriteRecord {
   /** Where to go on after this record. */
   readonly cursor: string;
+  /** On the database's clock. */
   readonly recordedAt: Date;
 }
 
+/** The target's own record of writes, accepted and refused (W6). */
 export interface WriteRecords {
   /** Makes the table; safe to repeat, also by several replicas at once. */
   install(client: Pick<Pool | ClientBase, 'query'>): Promise<void>;
