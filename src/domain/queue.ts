@@ -24,7 +24,7 @@ interface Line {
   first: number;
 }
 
-/** How far a search has got in a line, and whom it met there only where somebody passes. */
+/** How far one search has got in a line, and the requests that it left out so far because passing applies to them. */
 interface Walk {
   at: number;
   readonly passed: Holder[];
@@ -33,22 +33,28 @@ interface Walk {
 const NOBODY: ReadonlySet<string> = new Set();
 
 /**
- * The queue as one step of a decision sees it: in order, each key read once however many requests are
- * looked at, and who waits for whom. Requests may leave it meanwhile; a step in which any join needs
- * another one (P9).
+ * Who waits for whom, as one step of a decision sees it (P9).
+ *
+ * A waiting request waits for every run that holds a lock incompatible with one of its own, and for every request ahead
+ * of it, by place, that asks for such a lock. There is one exception: a request **passes** those ahead of it whose runs
+ * wait, directly or through others, for its own run. Say A holds x, B waits for x and y, and A now asks for y. B stands
+ * ahead of A at y, but will get nothing before A is done; if A waited behind it, both would wait for ever.
+ *
+ * Each key is read once, however many requests are looked at. Requests may leave the queue while a Queue is in use;
+ * after one has joined, another Queue is needed.
  */
 export class Queue {
   private readonly lines = new Map<string, Line>();
   private searchedAt = -1;
   private readonly waitingFor = new Map<string, ReadonlyMap<string, string>>();
   private readonly waitedFor = new Map<string, ReadonlySet<string>>();
-  /** Those that some run which holds and waits waits for. */
+  /** The runs that are waited for by some run that holds and waits. */
   private waitedForByHolders: ReadonlySet<string> | null = null;
-  /** Waiting requests, whether they are frozen: a step that freezes or thaws something needs another queue. */
+  /** By lease id, whether a waiting request is frozen. A step that freezes or thaws something needs another Queue. */
   private readonly frozen = new Map<string, boolean>();
   private readonly waitingHeld = new Map<string, ReadonlySet<string>>();
 
-  /** With `showsAll` those ahead are told also where everybody passes them. */
+  /** With `showsAll`, `ahead` also yields requests that everybody passes (see `counts`): for showing the queue to people. */
   constructor(
     private readonly view: { readonly state: State; readonly now: Micros },
     private readonly showsAll = false,
@@ -76,16 +82,23 @@ export class Queue {
     return this.mayPass(asker) ? this.runsWaitingFor(asker.runId) : NOBODY;
   }
 
-  /** As `passedBy`; cheaper where many ask about the same one ahead, since whom that waits for is searched once for all. */
+  /**
+   * Whether the asker passes this run. The same answer as `passedBy`, and cheaper where many ask about one run ahead: the
+   * search is for whom that run waits for, and is made once.
+   */
   passes(asker: Asker, runAhead: string): boolean {
     return this.mayPass(asker) && this.runsWaitedForBy(runAhead).has(asker.runId);
   }
 
   /**
-   * A request passes only on a circle: it waits for who stands ahead, and that one for its run. Each step to whom a place
-   * is behind leads to an earlier place, so a circle needs a run that another one waits for by something else than the
-   * request by which it waits itself: one that holds and waits, or waits twice (Coffman's hold and wait). The asker is one
-   * by all that its run has besides the request, also by the lease to which it asks to add; or such a run waits for it.
+   * Whether the asker can pass anybody at all: a cheap test that spares the search in most cases.
+   *
+   * Where somebody is passed, there would be a circle without passing: the asker behind them, and they waiting for the
+   * asker's run. Steps from a request to those ahead of it lead to ever earlier places and never come back, so a circle
+   * contains a run that is waited for because of something other than the request by which it waits: a run that holds
+   * and waits, or has two waiting requests (hold and wait, one of Coffman's conditions for a deadlock). Either that is
+   * the asker's run, by whatever it has beside this request (the lease it asks to add to included), or it is another
+   * run, which waits for the asker's.
    */
   private mayPass({ runId, leaseId }: Asker): boolean {
     const { state } = this.view;
@@ -98,8 +111,9 @@ export class Queue {
   }
 
   /**
-   * The runs that wait, directly or through others, for a run, each with the run it waits for on the
-   * way there. One search backwards, in which each request is met once for each of its locks.
+   * The runs that wait for this one, directly or through others; each with the run that it waits for on the way there,
+   * from which a deadlock's cycle is told. One search backwards from the target, in which each request is met once for
+   * each of its locks.
    */
   runsWaitingFor(target: string): ReadonlyMap<string, string> {
     this.forgetOld();
@@ -131,7 +145,7 @@ export class Queue {
     return found;
   }
 
-  /** The runs that a run waits for, directly or through others: what they hold, or their place ahead. */
+  /** The runs that this one waits for, directly or through others, because of what they hold or of their places. */
   runsWaitedForBy(from: string): ReadonlySet<string> {
     this.forgetOld();
     let found = this.waitedFor.get(from);
@@ -142,7 +156,7 @@ export class Queue {
     return found;
   }
 
-  /** Those that at least one of these runs waits for, besides themselves. */
+  /** The runs that at least one of these waits for, directly or through others; these themselves are left out. */
   private waitedForByAny(runIds: readonly string[]): ReadonlySet<string> {
     const { state, now } = this.view;
     const found = new Set<string>();
@@ -182,10 +196,12 @@ export class Queue {
   }
 
   /**
-   * The runs that wait, directly or through others, for what a run holds, whatever the queue is like. It
-   * passes them for certain, so its own places behind theirs are not what it waits for. That this alone
-   * says which places count is no approximation: a longer way, by places too, back to the run whose place
-   * it is closes a circle in which any of the places may be the one that is passed.
+   * The runs that wait for this one because of locks that are held, directly or through others; places are not looked
+   * at. This run passes all of them, so where it stands behind one of them it does not wait.
+   *
+   * Held locks are enough to tell which places do not count. If a run ahead waits for this one only by a way that also
+   * uses places, that way and the place in question form a circle of places and locks, and it makes no difference to
+   * the answer which of its places is taken as the passed one.
    */
   private waitingForHeld(target: string): ReadonlySet<string> {
     const known = this.waitingHeld.get(target);
@@ -210,13 +226,13 @@ export class Queue {
     return found;
   }
 
-  /** It waits behind nobody: the whole keeps those ahead of it waiting as it is. */
+  /** A request for a part of its parent's lease waits behind nobody: the parent holds it, so those ahead wait anyway. */
   private asksForPart({ leaseId }: Holder): boolean {
     const { delegations, leases } = this.view.state;
     return delegations.size > 0 && (leases.get(leaseId)?.delegatedFrom ?? '') !== '';
   }
 
-  /** A request for a part of a lease does not wait for it: it is met again on the way from another one. */
+  /** A request for a part of a lease does not wait for that lease; it may wait for another one. */
   private isPartOf(request: Holder, lease: Lease): boolean {
     const { state } = this.view;
     const waiting = state.delegations.size === 0 ? undefined : state.leases.get(request.leaseId);
@@ -233,8 +249,9 @@ export class Queue {
   }
 
   /**
-   * The requests of a line on one side of a place that this search has not met, save those between whom
-   * and the place somebody passes; it keeps how far it got, and meets those again from another place.
+   * The requests of a line that stand ahead of, or behind, a place and that this search has not met yet. Those for which
+   * `passed` holds are left out and kept: seen from another place, of another run, they may count. The walk remembers how
+   * far it got, so that a line is gone through once for a search.
    */
   private *notYetMet(
     line: Line,
@@ -273,7 +290,7 @@ export class Queue {
     return line;
   }
 
-  /** Until its resource set may be had, or while it is frozen, a request keeps its place, and everybody passes it. */
+  /** Whether others wait behind it. Before its resource set may be had, and while it is frozen, everybody passes it; its place stays. */
   private counts(lease: Lease): boolean {
     const { state, now } = this.view;
     return startOf(state.map, lease.request) <= now && !this.isFrozen(lease);
@@ -296,7 +313,7 @@ export class Queue {
     return lease?.state === 'waiting' ? lease : undefined;
   }
 
-  /** Who waits for whom is another question after every event. */
+  /** Every event can change who waits for whom. */
   private forgetOld(): void {
     const { revision } = this.view.state;
     if (revision === this.searchedAt) return;
