@@ -95,6 +95,10 @@ describe('a verifier', () => {
     },
   );
 
+  it.each([undefined, null, 5, ['a.b.c'], {}])('refuses what is no text: %j (F19)', async (token) => {
+    expect(await reasonOf(token as string)).toBe('malformed');
+  });
+
   it('accepts a genuine credential, and says what it allows', async () => {
     const credential = await verifier().verifyCredential(await sign());
     expect(credential.covers({ resource: 'release/prod-eu', action: 'promote' })).toEqual({

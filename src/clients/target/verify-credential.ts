@@ -169,6 +169,8 @@ function keySource(
 
 /** What is cheap to see before anything is decoded or verified, so that rubbish costs little. */
 function checkForm(token: string): void {
+  // Also what a request did not bring, where nobody looked before: that is a refusal, and no fault of the service.
+  if (typeof token !== 'string') throw new CredentialRefused('malformed', 'it is no text');
   if (token.length > MAX_TOKEN_LENGTH)
     throw new CredentialRefused('oversize', `a credential has at most ${MAX_TOKEN_LENGTH} characters`);
   // Decoders of base64 pass over what does not belong there; one credential has one form.
