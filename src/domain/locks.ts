@@ -33,7 +33,7 @@ export function keySubject(key: string): string {
 const INTENT: Readonly<Record<'S' | 'X' | 'O', Mode>> = { S: 'IS', X: 'IX', O: 'IO' };
 
 /** The mode an entry takes on what it names; null when it takes no lock. */
-export function ownMode(access: Access, exclusive: boolean): 'S' | 'X' | 'O' | null {
+function ownMode(access: Access, exclusive: boolean): 'S' | 'X' | 'O' | null {
   if (access === 'read') return null;
   if (access === 'stable_read') return 'S';
   return exclusive ? 'X' : 'O';

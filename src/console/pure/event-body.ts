@@ -27,7 +27,7 @@ function digestOf(value: unknown): string | null {
   return typeof sha256 === 'string' && Object.keys(rest).length === 0 ? sha256 : null;
 }
 
-export function isRecord(value: unknown): value is Body {
+function isRecord(value: unknown): value is Body {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 

@@ -22,7 +22,7 @@ interface Refused {
   readonly count: number;
 }
 
-export function refusalsOf(event: LogEvent): readonly Refused[] {
+function refusalsOf(event: LogEvent): readonly Refused[] {
   const body = bodyOf(event);
   switch (event.kind) {
     case 'acquire_refused':
