@@ -1,6 +1,8 @@
 import { Cluster, type Redis } from 'ioredis';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
+import { conditionOf } from '../../src/clients/target/conditional-writes.js';
 import { GuardRefusedError } from '../../src/clients/target/guard.js';
+import { problemOf } from '../../src/clients/target/problem-of.js';
 import { redisGuard } from '../../src/clients/target/redis-guard.js';
 import { redisMissing, startRedis, type TestRedis } from '../support/redis-server.js';
 
@@ -47,6 +49,26 @@ describe.skipIf(redisMissing !== '')(redisMissing === '' ? 'the guard of Redis' 
     expect(await guard.write(redis, [write(now())], promote(7, 'shop:2'))).toBe(8);
     expect(await guard.write(redis, [write(now())], promote(7, 'shop:3'))).toBeNull();
     expect(await redis.hgetall('release:prod-eu')).toEqual({ version: '8', image: 'shop:2' });
+  });
+
+  it('leaves the refusal of a version conflict to the condition, as in Postgres (W1, W4)', async () => {
+    const target = { resource: 'release/prod-eu', changeClass: 'shared_pointer', resolver: 'release-owner' } as const;
+    const condition = conditionOf(new Headers({ 'if-match': '"6"' }), target);
+    const change = promote(Number(condition.observedVersion), 'shop:2');
+    expect(await guard.write(redis, [write(now())], change)).toBeNull();
+    const refusal = condition.conflict(await redis.hget('release:prod-eu', 'version'));
+    expect(problemOf(refusal)).toMatchObject({
+      status: 412,
+      code: 'version_conflict',
+      resource: 'release/prod-eu',
+      expected_version: '6',
+      current_version: '7',
+      conflict_category: 'shared_pointer',
+      retryable: false,
+      resolver: 'release-owner',
+      next: expect.stringContaining('Stop'),
+    });
+    expect(problemOf(condition.conflict(null))).toMatchObject({ detail: expect.stringContaining('is not there') });
   });
 
   it('passes an error of the change on', async () => {

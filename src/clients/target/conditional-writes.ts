@@ -191,8 +191,15 @@ export class WriteCondition {
     const [row] = rows;
     if (row !== undefined) return this.changed(row, statement);
     const { rows: there } = await client.query<{ version: unknown }>(current.text, [...current.values]);
-    const version = there[0] === undefined ? null : versionIn(there[0], 'the statement that reads', 'SELECT');
-    throw new VersionConflictError(this.target, this.precondition, version);
+    throw this.conflict(there[0] === undefined ? null : versionIn(there[0], 'the statement that reads', 'SELECT'));
+  }
+
+  /**
+   * The refusal, for a store that has no statements: where the step that compares and changes found another version than
+   * `observedVersion`. `currentVersion` is the one that is there; null: it is not there.
+   */
+  conflict(currentVersion: string | null): VersionConflictError {
+    return new VersionConflictError(this.target, this.precondition, currentVersion);
   }
 
   private creating(create: Statement | undefined): Statement {
