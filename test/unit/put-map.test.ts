@@ -538,8 +538,11 @@ describe('two leases of one run that a rule brings one resource', () => {
       ns.check(lease, { ...write, token: tokenOn(ns.lease(lease), 'dns/all') }).results[0]?.reason;
     expect([reason(older), reason(newer)]).toEqual(['ok', 'action_not_allowed']);
     // Both keep the others away from it.
+    expect(ns.amend(newer, { add: [leased('dns/all')] })).toMatchObject({ refusal: { kind: 'already_held' } });
     ns.release(older);
     expect(ns.refused(ns.acquire('b', [leased('dns/all')])).kind).toBe('held');
+    ns.amended(newer, { add: [leased('dns/all')] });
+    expect(reason(newer)).toBe('ok');
     ns.release(newer);
     ns.hold('b', leased('dns/all'));
   });
