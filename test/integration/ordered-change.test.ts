@@ -168,7 +168,7 @@ describe('an ordered change', () => {
     expect(await images()).toEqual(['shop:7', 'shop:7', 'shop:7']);
   });
 
-  it('is refused without steps, with two of one name, or as another change', async () => {
+  it('is refused without steps, with two of one name, without what undoes one (W5), or as another change', async () => {
     const { name, steps } = shiftTraffic();
     await expect(changes.run({ name, steps: [] }, PLAN)).rejects.toThrow(RangeError);
     await expect(changes.run({ name, steps: [...steps, ...steps] }, PLAN)).rejects.toThrow('name of its own');
@@ -176,6 +176,15 @@ describe('an ordered change', () => {
       await expect(
         changes.run({ name, steps: [{ ...steps[0], name: odd } as (typeof steps)[0]] }, PLAN),
       ).rejects.toThrow(RangeError);
+    const [first] = steps;
+    for (const missing of ['run', 'holds', 'undo'])
+      await expect(
+        changes.run(
+          { name, steps: [...steps.slice(1), { ...first, [missing]: undefined } as (typeof steps)[0]] },
+          PLAN,
+        ),
+      ).rejects.toThrow(`step ${first?.name} needs`);
+    expect(await images()).toEqual(['shop:7', 'shop:7', 'shop:7']);
     await changes.run(shiftTraffic(), PLAN);
     await expect(changes.rollBack({ name: 'other', steps }, 'shift-1')).rejects.toThrow('another change');
     await expect(changes.rollBack(shiftTraffic(), 'shift-1')).rejects.toMatchObject({

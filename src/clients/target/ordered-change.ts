@@ -306,7 +306,12 @@ class Worker<Input> {
 
 const MAX_STEPS = 64;
 
-function checkSteps({ steps }: { readonly steps: readonly { readonly name: string }[] }): void {
+/** All that a step needs is there before anything is done: what undoes it, too (W5). */
+function checkSteps({
+  steps,
+}: {
+  readonly steps: readonly Pick<OrderedStep<never>, 'name' | 'run' | 'holds' | 'undo'>[];
+}): void {
   if (steps.length === 0 || steps.length > MAX_STEPS)
     throw new RangeError(`an ordered change has 1 to ${MAX_STEPS} steps`);
   const odd = steps.find(({ name }) => !/^[a-z][\w.-]{0,62}$/i.test(name));
@@ -314,6 +319,12 @@ function checkSteps({ steps }: { readonly steps: readonly { readonly name: strin
     throw new RangeError(`${JSON.stringify(odd.name)} is no name of a step: letters, digits, _ . -`);
   if (new Set(steps.map(({ name }) => name)).size < steps.length)
     throw new RangeError('each step needs a name of its own');
+  for (const { name, run, holds, undo } of steps) {
+    if (typeof run !== 'function' || typeof holds !== 'function')
+      throw new TypeError(`step ${name} needs run and holds`);
+    if (typeof undo !== 'function' && typeof undo?.cannot !== 'string')
+      throw new TypeError(`step ${name} needs undo: what undoes it, or { cannot: 'why it cannot be undone' }`);
+  }
 }
 
 /** A code and, of a refusal, its sentence. Other errors' messages can hold anything, and stay out of the record. */
