@@ -8,7 +8,7 @@ export default defineConfig({
     pool: 'forks',
     // Most files wait for processes of their own more than they compute: on two cores one worker takes twice as long.
     maxWorkers: Math.max(2, availableParallelism() - 1),
-    execArgv: ['--import', new URL('test/support/built-threads.mjs', import.meta.url).href],
+    execArgv: ['--import', new URL('test/support/built-children.mjs', import.meta.url).href],
     // Real processes and a real Postgres share the machine: a slow machine is no failure.
     testTimeout: 120_000,
     hookTimeout: 120_000,

@@ -2,7 +2,7 @@ import type { ConflictMap, ConflictMapDocument, Explanation, TaskPair } from '..
 import type { WriteSetRequest } from '../domain/entry.js';
 import { Fault } from '../domain/fault.js';
 import type { CredentialBounds } from '../domain/lock-delay.js';
-import { JobThread, JobUndone } from '../platform/job-thread.js';
+import { JobProcess, JobUndone } from '../platform/job-process.js';
 import type { LocatedMapProblem } from './conflict-map-text.js';
 import type { BoundedMapJob, MapJob, MapResult, MapSource, NamedText } from './map-jobs.js';
 
@@ -15,12 +15,12 @@ const MAX_CALLS = 32;
 const MAX_CALLS_OF_ONE = 4;
 
 /**
- * Where conflict maps are read, judged and asked about: in a thread, so that a document which costs
- * seconds holds up neither fence checks nor grants. It has one thread, bounds the calls that wait for
+ * Where conflict maps are read, judged and asked about: in a process of their own, so that a document which costs
+ * seconds or memory holds up neither fence checks nor grants. It has one such process, bounds the calls that wait for
  * it, and gives up on what takes too long.
  */
 export class MapWorkshop {
-  readonly #thread = new JobThread<BoundedMapJob, MapResult>({
+  readonly #process = new JobProcess<BoundedMapJob, MapResult>({
     module: new URL('./map-worker.js', import.meta.url),
     timeLimitMs: MAP_TIME_LIMIT_MS,
     memoryLimitMb: MEMORY_LIMIT_MB,
@@ -85,14 +85,14 @@ export class MapWorkshop {
     return { taken: json };
   }
 
-  /** Ends the thread; calls in progress are told to ask another replica. */
+  /** Ends the process; calls in progress are told to ask another replica. */
   close(): Promise<void> {
-    return this.#thread.close();
+    return this.#process.close();
   }
 
   async #do(job: MapJob): Promise<MapResult> {
     try {
-      return await this.#thread.run({ job, bounds: this.#bounds });
+      return await this.#process.run({ job, bounds: this.#bounds });
     } catch (error) {
       if (!(error instanceof JobUndone)) throw error;
       if (error.why === 'closed')

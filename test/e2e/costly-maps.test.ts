@@ -9,7 +9,7 @@ let coordinator: CoordinatorProcess;
 afterEach(() => coordinator?.kill9());
 
 test('a coordinator as it is shipped answers checks beside a costly map, and stops with one in flight', async () => {
-  coordinator = await startCoordinatorProcess({ env: { WRIT_SHUTDOWN_DEADLINE: '3s' } });
+  coordinator = await startCoordinatorProcess({ env: { WRIT_SHUTDOWN_DEADLINE: '5s' } });
   const [admin, runner, target] = (['admin', 'runner', 'target'] as const).map((role) => coordinator.client(role));
   if (admin === undefined || runner === undefined || target === undefined) throw new Error('three clients');
   await admin.conflictMap.putConflictMap({ document: SIMPLE_MAP, reason: 'a test' });
@@ -41,7 +41,7 @@ test('a coordinator as it is shipped answers checks beside a costly map, and sto
   expect(answered).toBeGreaterThan(20);
   expect(await costly).toMatchObject({ reason: 'MAP_TOO_COSTLY' });
 
-  // The thread was replaced: the next document is read, also by the one who brought the last.
+  // The process was replaced: the next document is read, also by the one who brought the last.
   expect(await admin.conflictMap.validateConflictMap({ document: SIMPLE_MAP })).toMatchObject({ valid: true });
 
   // Of one principal four calls are in progress at most; the others are refused, and none of them keeps a stop waiting.
