@@ -3160,7 +3160,7 @@ export interface components {
         StopRunResponse: {
             /**
              * Format: date-time
-             * @description From this database time the end is in force everywhere. No check allows any token of the run from the moment that the call returns. Where the run held entries of VIEW and LOCAL kinds this is the end of the last lock delay, and in the future. A repeated call may tell another moment, by which it is in force too: while the run is STOPPING that of the call, then that of the run's end.
+             * @description From this database time the end is in force everywhere. No check allows any token of the run from the moment that the call returns. Where the run held entries of VIEW and LOCAL kinds this is the end of the last lock delay, and in the future. A repeated call may tell another moment (while the run is STOPPING that of the call, later that of the run's end): the end is in force from it, or from the repeated answer, whichever is later.
              * @example 2026-12-01T10:00:00.000123Z
              */
             effectiveAt?: string;
