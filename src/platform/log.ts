@@ -22,6 +22,9 @@ const SECRET_KEYS = [
 /** Beyond this a reader of stderr that stands still costs log lines, not memory. */
 const MAX_BUFFERED_BYTES = 4 << 20;
 
+/** A tenth of a second each. */
+const TRIES_AT_EXIT = 10;
+
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s@/]*@/gi;
 /** As libpq also takes it. */
 const PASSWORD_PARAMETER = /([?&]password=)[^\s&]*/gi;
@@ -37,9 +40,31 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
       redact: { paths: SECRET_KEYS.flatMap((key) => [key, `*.${key}`]), censor: '[hidden]' },
       serializers: { err: serializeError, error: serializeError, lease_id: shorten, leaseId: shorten },
     },
-    // Not synchronously: a reader of stderr that stands still must not stop the coordinator.
-    destination ?? pino.destination({ fd: 2, sync: false, maxLength: MAX_BUFFERED_BYTES }),
+    destination ?? standardError(),
   );
+}
+
+/**
+ * Not synchronously: a reader of stderr that stands still must not stop the coordinator. Nor may it keep it from ending
+ * (F26): what is still to be written then is given a second.
+ */
+function standardError(): DestinationStream {
+  let triesLeft = Number.POSITIVE_INFINITY;
+  const retryEAGAIN = (): boolean => {
+    triesLeft -= 1;
+    return triesLeft >= 0;
+  };
+  const stderr = pino.destination({ fd: 2, sync: false, maxLength: MAX_BUFFERED_BYTES, retryEAGAIN });
+  process.prependOnceListener('exit', () => {
+    triesLeft = TRIES_AT_EXIT;
+    try {
+      stderr.flushSync();
+    } catch {
+      // The lines are lost, as they are beyond what is buffered.
+    }
+    stderr.destroy();
+  });
+  return stderr;
 }
 
 /** The part of a lease id that may be logged: whoever has the whole may present the lease. */

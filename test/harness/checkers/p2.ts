@@ -1,5 +1,4 @@
-import { covers } from '../../support/oracle/entry.js';
-import { type Checker, groupBy, type Moment, type SeenEntry, type Violation } from '../history.js';
+import type { Checker, Moment, SeenEntry, Violation } from '../history.js';
 import { auditOf } from './audit.js';
 import { type KnownLease, knowledgeOf } from './knowledge.js';
 
@@ -20,19 +19,48 @@ export const p2: Checker = (history) => [...bySight(history), ...auditOf('P2')(h
 const bySight: Checker = (history) => {
   const violations: Violation[] = [];
   const tokens = [...knowledgeOf(history).leases.values()].flatMap(firstTold).sort((a, b) => a.at - b.at);
-  const byFirstSegment = groupBy(tokens, ({ entry }) => entry.resource.split('/')[0] ?? '');
-  for (const group of byFirstSegment.values()) {
-    for (const [index, later] of group.entries()) {
-      for (const earlier of group.slice(0, index)) {
-        if (earlier.lease === later.lease || !isOnOne(earlier.entry, later.entry)) continue;
-        const same = earlier.entry.token === later.entry.token && earlier.entry.resource === later.entry.resource;
-        const back = later.lease.askedAt > earlier.at && later.entry.token <= earlier.entry.token;
-        if (same || back) violations.push(violation(earlier, later, same));
-      }
+  const before = new ToldByResource();
+  for (const later of tokens) {
+    for (const earlier of before.onOneWith(later.entry)) {
+      if (earlier.lease === later.lease) continue;
+      const same = earlier.entry.token === later.entry.token && earlier.entry.resource === later.entry.resource;
+      const back = later.lease.askedAt > earlier.at && later.entry.token <= earlier.entry.token;
+      if (same || back) violations.push(violation(earlier, later, same));
     }
+    before.add(later);
   }
   return violations;
 };
+
+/** Tokens by the paths that they are about, as a history of very many leases cannot be looked through for each of them. */
+class ToldByResource {
+  private readonly at = new Map<string, Told[]>();
+  private readonly below = new Map<string, Told[]>();
+
+  add(told: Told): void {
+    push(this.at, told.entry.resource, told);
+    for (const path of above(told.entry.resource)) push(this.below, path, told);
+  }
+
+  /** Those of the resource itself, of a subtree that it is in, and of what is in its own. */
+  *onOneWith({ resource, scope }: SeenEntry): Iterable<Told> {
+    yield* this.at.get(resource) ?? [];
+    for (const path of above(resource))
+      for (const told of this.at.get(path) ?? []) if (told.entry.scope === 'subtree') yield told;
+    if (scope === 'subtree') yield* this.below.get(resource) ?? [];
+  }
+}
+
+function push(lists: Map<string, Told[]>, path: string, told: Told): void {
+  const list = lists.get(path);
+  if (list === undefined) lists.set(path, [told]);
+  else list.push(told);
+}
+
+function above(resource: string): string[] {
+  const segments = resource.split('/');
+  return segments.slice(1).map((_, index) => segments.slice(0, index + 1).join('/'));
+}
 
 /** Each entry with a token, by the first answer that showed it. */
 function firstTold(lease: KnownLease): Told[] {
@@ -46,10 +74,6 @@ function firstTold(lease: KnownLease): Told[] {
     }
   }
   return [...first.values()];
-}
-
-function isOnOne(a: SeenEntry, b: SeenEntry): boolean {
-  return covers(a, b.resource) || covers(b, a.resource);
 }
 
 function violation(earlier: Told, later: Told, same: boolean): Violation {
