@@ -22,8 +22,9 @@ const SECRET_KEYS = [
 /** Beyond this a reader of stderr that stands still costs log lines, not memory. */
 const MAX_BUFFERED_BYTES = 4 << 20;
 
-/** A tenth of a second each. */
-const TRIES_AT_EXIT = 10;
+/** A tenth of a second each: altogether, and while nothing is read. */
+const TRIES_AT_EXIT = 30;
+const IDLE_TRIES_AT_EXIT = 10;
 
 const URL_PASSWORD = /(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/]*):[^\s@/]*@/gi;
 /** As libpq also takes it. */
@@ -46,17 +47,20 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
 
 /**
  * Not synchronously: a reader of stderr that stands still must not stop the coordinator. Nor may it keep it from ending
- * (F26): what is still to be written then is given a second.
+ * (F26): what is still to be written then is given a second in which nothing is read, and three in all.
  */
 function standardError(): DestinationStream {
-  let triesLeft = Number.POSITIVE_INFINITY;
-  const retryEAGAIN = (): boolean => {
-    triesLeft -= 1;
-    return triesLeft >= 0;
+  let atExit: { triesLeft: number; idleLeft: number; leftBytes: number } | null = null;
+  const retryEAGAIN = (_: unknown, ofThis: number, ofOthers: number): boolean => {
+    if (atExit === null) return true;
+    const leftBytes = ofThis + ofOthers;
+    const idleLeft = leftBytes < atExit.leftBytes ? IDLE_TRIES_AT_EXIT : atExit.idleLeft - 1;
+    atExit = { triesLeft: atExit.triesLeft - 1, idleLeft, leftBytes };
+    return atExit.triesLeft > 0 && idleLeft > 0;
   };
   const stderr = pino.destination({ fd: 2, sync: false, maxLength: MAX_BUFFERED_BYTES, retryEAGAIN });
   process.prependOnceListener('exit', () => {
-    triesLeft = TRIES_AT_EXIT;
+    atExit = { triesLeft: TRIES_AT_EXIT, idleLeft: IDLE_TRIES_AT_EXIT, leftBytes: Number.POSITIVE_INFINITY };
     try {
       stderr.flushSync();
     } catch {

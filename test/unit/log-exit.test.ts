@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { expect, it } from 'vitest';
 import { makeTestDirectory } from '../support/global-setup.js';
 
-const LINES = 3_000;
+const LINES = 600;
 
 /** A process that logs more than a pipe holds, and exits at once with 5. */
 async function logging() {
