@@ -45,11 +45,19 @@ export function createLogger(level: LogLevel, destination?: DestinationStream): 
   );
 }
 
+let stderr: DestinationStream | undefined;
+
+/** One for all loggers of the process. */
+function standardError(): DestinationStream {
+  stderr ??= openStandardError();
+  return stderr;
+}
+
 /**
  * Not synchronously: a reader of stderr that stands still must not stop the coordinator. Nor may it keep it from ending
  * (F26): what is still to be written then is given a second in which nothing is read, and three in all.
  */
-function standardError(): DestinationStream {
+function openStandardError(): DestinationStream {
   let atExit: { triesLeft: number; idleLeft: number; leftBytes: number } | null = null;
   const retryEAGAIN = (_: unknown, ofThis: number, ofOthers: number): boolean => {
     if (atExit === null) return true;
@@ -58,17 +66,17 @@ function standardError(): DestinationStream {
     atExit = { triesLeft: atExit.triesLeft - 1, idleLeft, leftBytes };
     return atExit.triesLeft > 0 && idleLeft > 0;
   };
-  const stderr = pino.destination({ fd: 2, sync: false, maxLength: MAX_BUFFERED_BYTES, retryEAGAIN });
+  const stream = pino.destination({ fd: 2, sync: false, maxLength: MAX_BUFFERED_BYTES, retryEAGAIN });
   process.prependOnceListener('exit', () => {
     atExit = { triesLeft: TRIES_AT_EXIT, idleLeft: IDLE_TRIES_AT_EXIT, leftBytes: Number.POSITIVE_INFINITY };
     try {
-      stderr.flushSync();
+      stream.flushSync();
     } catch {
       // The lines are lost, as they are beyond what is buffered.
     }
-    stderr.destroy();
+    stream.destroy();
   });
-  return stderr;
+  return stream;
 }
 
 /** The part of a lease id that may be logged: whoever has the whole may present the lease. */

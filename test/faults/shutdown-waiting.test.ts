@@ -58,11 +58,11 @@ test('they are told their place at once, and have it at another replica', async 
 
   const met = async () => (await there.lease.listLeases({ resource })).leases;
   await expect.poll(met).toHaveLength(1 + 2 + crowd.length);
-  const stopped = leaving.stop();
+  leaving.signal('SIGTERM');
   expect((await first).outcome).toMatchObject({ $case: 'waiting', value: { place: 1 } });
   expect(await (await second).json()).toMatchObject({ waiting: { place: 2 } });
   for (const { outcome } of await Promise.all(crowded)) expect(outcome?.$case).toBe('waiting');
-  expect(await stopped).toBe(0);
+  expect(await leaving.exitCode()).toBe(0);
   expect(leaving.log()).not.toContain('Warning');
 
   const again = later(there.lease.acquireWriteSet({ ...ask(byGrpc), wait }));

@@ -26,7 +26,9 @@ export interface CoordinatorProcess {
   /** Ends it without warning; resolves when it is gone. */
   kill9(): Promise<void>;
   signal(name: NodeJS.Signals): void;
-  /** SIGTERM; resolves with the exit code. */
+  /** Resolves when it has ended, by whatever; null: a signal ended it. */
+  exitCode(): Promise<number | null>;
+  /** Closes the clients, then SIGTERM; resolves with the exit code. */
   stop(): Promise<number | null>;
 }
 
@@ -77,6 +79,7 @@ export async function startCoordinatorProcess(options: CoordinatorProcessOptions
       for (const client of clients) client.close();
     },
     signal: (name) => child.kill(name),
+    exitCode: async () => (await exited)[0],
     async stop() {
       for (const client of clients) client.close();
       child.kill('SIGTERM');

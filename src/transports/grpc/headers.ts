@@ -14,6 +14,9 @@ export function mendHeaders(server: Server): void {
 }
 
 /** Longer timers fire at once. */
+/** After the answer of a call that its caller has not ended. */
+const LET_GO_AFTER_MS = 5_000;
+
 const MAX_TIMER_SECONDS = Math.floor((2 ** 31 - 1) / 1000);
 const SECONDS_PER_UNIT: Readonly<Record<string, number>> = { S: 1, M: 60, H: 3600 };
 const LONG_TIMEOUT = /^(\d{1,8})([SMH])$/;
@@ -34,9 +37,11 @@ function mend(
 
 /**
  * The answer is complete, where it is one block of headers: what the caller may still send is wanted no more (RFC 9113,
- * 8.1). Where trailers end it they are still to be sent, and would be lost.
+ * 8.1). Where trailers end it they are still to be sent, and would be lost. Whoever is still sending gets the time to hear
+ * the answer: closed at once, they would be told of a broken stream instead.
  */
 function letGo(stream: ServerHttp2Stream): void {
   const isWhole = stream.sentHeaders?.['grpc-status'] !== undefined;
-  if (isWhole && !stream.readableEnded) stream.close(constants.NGHTTP2_NO_ERROR);
+  if (isWhole && !stream.readableEnded)
+    setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), LET_GO_AFTER_MS).unref();
 }
