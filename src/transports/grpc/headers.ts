@@ -13,10 +13,9 @@ export function mendHeaders(server: Server): void {
   for (const http2 of http2Servers.keys()) http2.prependListener('stream', mend as never);
 }
 
-/** Longer timers fire at once. */
 /** After the answer of a call that its caller has not ended. */
 const LET_GO_AFTER_MS = 5_000;
-
+/** Longer timers fire at once. */
 const MAX_TIMER_SECONDS = Math.floor((2 ** 31 - 1) / 1000);
 const SECONDS_PER_UNIT: Readonly<Record<string, number>> = { S: 1, M: 60, H: 3600 };
 const LONG_TIMEOUT = /^(\d{1,8})([SMH])$/;
