@@ -1,10 +1,10 @@
 import {
   type AcquireCommand,
   type AcquireDecision,
-  attachedFor,
   decideAcquire,
   describeWaiting,
   endOfWait,
+  keptFor,
 } from '../domain/decide/acquire.js';
 import type { View } from '../domain/decide/decision.js';
 import type { Lease } from '../domain/lease.js';
@@ -199,7 +199,7 @@ function placeOf(view: View, lease: Lease, deps: Deps): WaitingPlace {
     leaseId: lease.leaseId,
     place: ahead + 1,
     refusal,
-    callAgainWithin: attachedFor(view.state),
+    callAgainWithin: keptFor(view.state),
     waitsUntil: lease.waiting?.waitsUntil ?? view.now,
   };
 }

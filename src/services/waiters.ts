@@ -1,5 +1,5 @@
 import { pathNamed } from '../domain/conflict-map/index.js';
-import { attachedFor, describeWaiting } from '../domain/decide/acquire.js';
+import { describeWaiting, keptFor } from '../domain/decide/acquire.js';
 import type { View } from '../domain/decide/decision.js';
 import { touches } from '../domain/decide/runs.js';
 import type { Lease } from '../domain/lease.js';
@@ -46,7 +46,7 @@ export async function listWaiters(deps: Deps, context: CallContext, query: Waite
           leaseId: lease.leaseId,
           place: described.ahead + 1,
           refusal: described.refusal,
-          callAgainWithin: attachedFor(view.state),
+          callAgainWithin: keptFor(view.state),
           waitsUntil: lease.waiting?.waitsUntil ?? view.now,
         },
       });

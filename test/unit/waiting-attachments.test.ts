@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
+import { ATTACHED_FOR, KEPT_FOR } from '../../src/domain/decide/acquire.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
 import { decideAttach } from '../../src/domain/decide/upkeep.js';
 import { SECOND } from '../../src/domain/time.js';
@@ -55,6 +55,21 @@ describe('attachments (design: waiting)', () => {
     keep(ns, ...waiting);
     expect(ns.kinds).toEqual(['lease_attached']);
     for (const lease of waiting) expect(ns.lease(lease).waiting?.attachedUntil).toBe(ns.now + ATTACHED_FOR);
+  });
+
+  it('one whose replica is gone has longer to come back than one that was answered (F5)', () => {
+    const ns = new Namespace().runs('a', 'b', 'c');
+    ns.hold('a', leased('doc/x'));
+    const [orphaned, answered] = [ns.queue('b', leased('doc/x')), ns.queue('c', leased('doc/x'))];
+    const { leaseId, waiting } = answered;
+    const attachment = waiting?.attachment ?? 0;
+    ns.decide((decision) => decideAttach(decision, [{ leaseId, attachment, attached: false }]));
+    ns.advance(KEPT_FOR);
+    ns.sweep();
+    expect([orphaned, answered].map((lease) => ns.lease(lease).state)).toEqual(['waiting', 'ended']);
+    ns.advance(ATTACHED_FOR - KEPT_FOR);
+    ns.sweep();
+    expect(ns.lease(orphaned)).toMatchObject({ state: 'ended', endReason: 'withdrawn' });
   });
 
   it('a grant while a call is attached is claimed', () => {

@@ -47,7 +47,7 @@ describe('a long queue costs what it is long, not its square or cube', () => {
     expect(visitsOf(ns, comeBack)).toBe(0);
   });
 
-  it('and for more than 10 s after an outage, so that each gets its turn (F5)', () => {
+  it('and for more than 20 s after an outage, so that each gets its turn (F5)', () => {
     const { ns, waiting } = queued(() => leased('doc/x'));
     keep(ns, ...waiting);
     ns.advance(2 * ATTACHED_FOR - 1);

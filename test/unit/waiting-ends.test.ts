@@ -119,9 +119,9 @@ describe('how waiting ends without a grant', () => {
     const ns = new Namespace().runs('a', 'b', 'c');
     const holder = ns.hold('a', leased('doc/x'));
     const gone = ns.queue('b', leased('doc/x'));
-    ns.advance(5 * SECOND);
+    ns.advance(ATTACHED_FOR - SECOND);
     const next = ns.queue('c', leased('doc/x'));
-    ns.advance(5 * SECOND);
+    ns.advance(SECOND);
     ns.release(holder);
     expect(ns.lease(gone).endReason).toBe('withdrawn');
     expect(ns.lease(next).state).toBe('active');

@@ -10,7 +10,7 @@ import { type Asker, Queue } from '../queue.js';
 import type { Refusal } from '../refusal.js';
 import type { Run } from '../run.js';
 import type { State } from '../state.js';
-import { MILLISECOND, type Micros, SECOND } from '../time.js';
+import { type Micros, SECOND } from '../time.js';
 import { deadlock, endedWaiting, gone, heldByItself, limitRefusal, notYet, waiterLimit } from './acquire-refusals.js';
 import type { Decision } from './decision.js';
 import { believedUntil, delegationRefusal, notYetSuspended, withinParent } from './delegating.js';
@@ -35,14 +35,26 @@ import { rehearsalRefusal } from './rehearsals.js';
 import { ownRun, runRefusal, withReason } from './run-guard.js';
 import { settleParent } from './settle-parent.js';
 
-/** How long a place in the queue outlives the last sign of its caller, at the least. */
-export const ATTACHED_FOR: Micros = 10 * SECOND;
-/** After an outage all who wait come back at once, and each must get its turn before its place is given up (F5). */
-const ATTACHED_FOR_EACH: Micros = 10 * MILLISECOND;
+/** How long a place in the queue is kept for a caller that was answered and is to call again, at the least. */
+export const KEPT_FOR: Micros = 10 * SECOND;
+/**
+ * How long a place on which a call hangs outlives the last word of the call's replica, at the least. Up to 5 s of it are
+ * over when that replica is gone, and its callers have to find another one.
+ */
+export const ATTACHED_FOR: Micros = 20 * SECOND;
+/** Where more wait, places are kept the longer: after an outage all come back at once, and each must get its turn (F5). */
+const MANY = 1_000;
 
-/** How long a place that is taken or kept now outlives the last sign of its caller: longer when very many wait. */
-export function attachedFor({ waitingLeases }: State): Micros {
-  return Math.max(ATTACHED_FOR, waitingLeases * ATTACHED_FOR_EACH);
+export function keptFor(state: State): Micros {
+  return KEPT_FOR * timesMany(state);
+}
+
+export function attachedFor(state: State): Micros {
+  return ATTACHED_FOR * timesMany(state);
+}
+
+function timesMany({ waitingLeases }: State): number {
+  return Math.max(1, waitingLeases / MANY);
 }
 
 export interface AcquireCommand {

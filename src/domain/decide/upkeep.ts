@@ -5,7 +5,7 @@ import { isPast, type Lease, queueEnd, underLockDelay } from '../lease.js';
 import { credentialsDeadBy, WRITTEN_WITHIN } from '../lock-delay.js';
 import { isOver, type Run } from '../run.js';
 import { liveLeasesOf } from '../state.js';
-import { attachedFor } from './acquire.js';
+import { attachedFor, keptFor } from './acquire.js';
 import type { Decision } from './decision.js';
 import { endOne, endPast } from './end-one.js';
 import { enterState, openLocalKinds } from './ending.js';
@@ -76,17 +76,17 @@ export interface Attachment {
  * waits is looked at again on this occasion: nothing waits for an event that may never come.
  */
 export function decideAttach(decision: Decision, attachments: readonly Attachment[]): void {
-  const attachedUntil = decision.now + attachedFor(decision.state);
+  const { now, state } = decision;
+  const [whileItHangs, withoutIt] = [now + attachedFor(state), now + keptFor(state)];
   const current = attachments.filter(({ leaseId, attachment }) => {
-    const lease = decision.state.leases.get(leaseId);
-    return (
-      lease?.state === 'waiting' &&
-      lease.waiting?.attachment === attachment &&
-      lease.waiting.attachedUntil > decision.now
-    );
+    const lease = state.leases.get(leaseId);
+    return lease?.state === 'waiting' && lease.waiting?.attachment === attachment && lease.waiting.attachedUntil > now;
   });
   if (current.length === 0) return;
-  decision.emit({ kind: 'lease_attached', attachments: current.map((a) => ({ ...a, attachedUntil })) });
+  decision.emit({
+    kind: 'lease_attached',
+    attachments: current.map((a) => ({ ...a, attachedUntil: a.attached ? whileItHangs : withoutIt })),
+  });
   lookAgain(
     decision,
     current.flatMap(({ leaseId }) => decision.state.leases.get(leaseId) ?? []),
