@@ -2,29 +2,6 @@ import { Command, Help, Option } from 'commander';
 import { connectWrit } from '../clients/common/connect.js';
 import { duration } from './arguments.js';
 import { type Cli, CliError, exitCodeOf, reportError } from './cli.js';
-import { registerAudit } from './commands/audit.js';
-import { registerCerts } from './commands/certs.js';
-import { registerCheck } from './commands/check.js';
-import { registerCompletion } from './commands/completion.js';
-import { registerCredential } from './commands/credential.js';
-import { registerDoctor } from './commands/doctor.js';
-import { registerExec } from './commands/exec.js';
-import { registerFreeze } from './commands/freeze.js';
-import { registerGuard } from './commands/guard.js';
-import { registerInDoubt } from './commands/in-doubt.js';
-import { registerKeys } from './commands/keys.js';
-import { registerLease } from './commands/lease.js';
-import { registerMap } from './commands/map.js';
-import { registerMigrate } from './commands/migrate.js';
-import { registerNamespace } from './commands/namespace.js';
-import { registerRehearse } from './commands/rehearse.js';
-import { registerRun } from './commands/run.js';
-import { registerServe } from './commands/serve.js';
-import { registerStatus } from './commands/status.js';
-import { registerToken } from './commands/token.js';
-import { registerWatch } from './commands/watch.js';
-import { registerWho } from './commands/who.js';
-import { registerWhy } from './commands/why.js';
 import { type Environment, EnvironmentError, readClientConfig } from './environment.js';
 import { EXIT } from './exit-codes.js';
 import { Output, type Sink } from './output.js';
@@ -35,8 +12,11 @@ const FOOTER = `
 Exit codes: 0 ok, 1 failure, 2 wrong command line or input, 3 refused, 4 denied, 5 coordinator or database out of reach,
 6 not found, 7 looked and found something wrong, 75 lease lost (exec), 77 no permission. See docs/cli.md.`;
 
-/** The tree of commands; made anew for every call, since options collect as they are read. */
-export function buildProgram(cli: Cli, version: string): Command {
+/**
+ * The tree of commands, of all or of the one that the line calls; made anew for every call, since options collect as they
+ * are read.
+ */
+export async function buildProgram(cli: Cli, version: string, args: readonly string[] = []): Promise<Command> {
   const program = new Command('writ')
     .description('Coordinates agent runs that write to the same production accounts.')
     .version(version)
@@ -64,7 +44,7 @@ export function buildProgram(cli: Cli, version: string): Command {
         if (!cli.out.json) cli.out.note(text.trimEnd());
       },
     });
-  for (const register of REGISTERED) register(program, cli);
+  for (const register of await registersFor(args)) register(program, cli);
   return program;
 }
 
@@ -74,31 +54,45 @@ function describeOption(option: Option): string {
   return option.mandatory ? `${description} (required)` : description;
 }
 
-const REGISTERED = [
-  registerServe,
-  registerMigrate,
-  registerStatus,
-  registerWho,
-  registerWhy,
-  registerMap,
-  registerRun,
-  registerLease,
-  registerInDoubt,
-  registerFreeze,
-  registerExec,
-  registerCheck,
-  registerWatch,
-  registerGuard,
-  registerRehearse,
-  registerAudit,
-  registerNamespace,
-  registerCredential,
-  registerKeys,
-  registerToken,
-  registerCerts,
-  registerDoctor,
-  registerCompletion,
-];
+type Register = (program: Command, cli: Cli) => void;
+
+const serve = async () => (await import('./commands/serve.js')).registerServe;
+const freeze = async () => (await import('./commands/freeze.js')).registerFreeze;
+
+/** In the order of the help. A command is loaded when it is called: all of them take as long as everything else of a call. */
+const COMMANDS: ReadonlyMap<string, () => Promise<Register>> = new Map([
+  ['serve', serve],
+  ['demo', serve],
+  ['migrate', async () => (await import('./commands/migrate.js')).registerMigrate],
+  ['status', async () => (await import('./commands/status.js')).registerStatus],
+  ['who', async () => (await import('./commands/who.js')).registerWho],
+  ['why', async () => (await import('./commands/why.js')).registerWhy],
+  ['map', async () => (await import('./commands/map.js')).registerMap],
+  ['run', async () => (await import('./commands/run.js')).registerRun],
+  ['lease', async () => (await import('./commands/lease.js')).registerLease],
+  ['in-doubt', async () => (await import('./commands/in-doubt.js')).registerInDoubt],
+  ['freeze', freeze],
+  ['thaw', freeze],
+  ['exec', async () => (await import('./commands/exec.js')).registerExec],
+  ['check', async () => (await import('./commands/check.js')).registerCheck],
+  ['watch', async () => (await import('./commands/watch.js')).registerWatch],
+  ['guard', async () => (await import('./commands/guard.js')).registerGuard],
+  ['rehearse', async () => (await import('./commands/rehearse.js')).registerRehearse],
+  ['audit', async () => (await import('./commands/audit.js')).registerAudit],
+  ['namespace', async () => (await import('./commands/namespace.js')).registerNamespace],
+  ['credential', async () => (await import('./commands/credential.js')).registerCredential],
+  ['keys', async () => (await import('./commands/keys.js')).registerKeys],
+  ['token', async () => (await import('./commands/token.js')).registerToken],
+  ['certs', async () => (await import('./commands/certs.js')).registerCerts],
+  ['doctor', async () => (await import('./commands/doctor.js')).registerDoctor],
+  ['completion', async () => (await import('./commands/completion.js')).registerCompletion],
+]);
+
+/** Of the command that the line begins with; else of all, for help, and to guess at what was meant. */
+async function registersFor([first = '']: readonly string[]): Promise<Register[]> {
+  const called = first === 'completion' ? undefined : COMMANDS.get(first);
+  return Promise.all(called === undefined ? [...new Set(COMMANDS.values())].map((load) => load()) : [called()]);
+}
 
 /** What the outside gives: streams, and for tests another way to connect. */
 export interface Surroundings {
@@ -147,7 +141,7 @@ export async function runCli(args: readonly string[], env: Environment, surround
     endpoint = config.endpoint;
     const connect = surroundings.connect ?? connectWrit;
     const cli: Cli = { env, config, out, connect, stdin: surroundings.stdin ?? (async () => '') };
-    const program = buildProgram(cli, surroundings.version ?? '0.0.0');
+    const program = await buildProgram(cli, surroundings.version ?? '0.0.0', args);
     program.on('option:endpoint', (given: string) => {
       endpoint = given;
     });

@@ -12,7 +12,7 @@ import { cli } from '../support/cli.js';
 const DOCUMENT = fileURLToPath(new URL('../../docs/cli.md', import.meta.url));
 const BEGINNING = '<!-- From here on generated from the commands: npx vitest run test/unit/cli-docs.test.ts -u -->';
 
-function program(): Command {
+function program(): Promise<Command> {
   const nowhere = { write: () => undefined };
   return buildProgram({ out: new Output(nowhere, nowhere, true) } as unknown as Cli, '0');
 }
@@ -48,7 +48,9 @@ function ancestry(command: Command): Command[] {
 describe('docs/cli.md', () => {
   it('has every command as it is', async () => {
     const [beginning = ''] = (await readFile(DOCUMENT, 'utf8')).split(BEGINNING);
-    const generated = leaves(program()).map(reference).join('\n');
+    const generated = leaves(await program())
+      .map(reference)
+      .join('\n');
     await expect(`${beginning}${BEGINNING}\n\n${generated}`).toMatchFileSnapshot(DOCUMENT);
   });
 
@@ -59,16 +61,16 @@ describe('docs/cli.md', () => {
 });
 
 describe('help', () => {
-  it('says of every command and option what it is for', () => {
-    for (const command of leaves(program())) {
+  it('says of every command and option what it is for', async () => {
+    for (const command of leaves(await program())) {
       expect(command.description(), command.name()).not.toBe('');
       for (const option of command.options) expect(option.description, `${command.name()} ${option.long}`).not.toBe('');
     }
   });
 
-  it('has no option of a command that hides one of all commands', () => {
-    const globals = program().options.map((option) => option.long);
-    for (const command of leaves(program())) {
+  it('has no option of a command that hides one of all commands', async () => {
+    const globals = (await program()).options.map((option) => option.long);
+    for (const command of leaves(await program())) {
       for (const option of command.options)
         expect(globals, `${command.name()} ${option.long}`).not.toContain(option.long);
     }
@@ -79,7 +81,7 @@ describe('completion', () => {
   it.each(['bash', 'zsh', 'fish'])('names every command, for %s', async (shell) => {
     const { code, stdout } = await cli(['completion', shell]);
     expect(code).toBe(0);
-    for (const command of leaves(program())) expect(stdout).toContain(command.name());
+    for (const command of leaves(await program())) expect(stdout).toContain(command.name());
   });
 
   it('works in bash', async () => {
