@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import { cli } from '../support/cli.js';
 import { check, createRun, granted, putMap, write } from '../support/coordinator.js';
 import { type ServedReplica, startServedReplica } from '../support/served-replica.js';
@@ -124,14 +124,19 @@ describe('writ audit reconcile', () => {
     const lease = await granted(api, runId, [write(resource, 'replace')]);
     const checked = await check(api, lease);
     expect(checked.allowed).toBe(true);
-    const recordedAt = new Date().toISOString();
+    const now = new Date();
+    const recordedAt = now.toISOString();
+    // A write is judged where the log goes on for longer than the tolerance after it.
+    await vi.waitFor(() => expect(Date.now()).toBeGreaterThan(now.getTime() + 2));
+    await createRun(api);
     const ours = { identity: runId, runId, requestId: 'req-1', resource, action: 'replace', method: 'PUT' };
     const honest = { ...ours, recordedAt, result: 'written', status: 200, cursor: '1.1' };
     const log = newFile('log');
     expect(await audit('export', '-o', log)).toMatchObject({ code: 0 });
     const reconcile = async (...records: object[]) => {
       await writeFile(at('records'), records.map((one) => `${JSON.stringify(one)}\n`).join(''));
-      return audit('reconcile', ...archives, log, '--records', at('records'), '--target', 'target', '--json');
+      const against = ['--records', at('records'), '--target', 'target', '--tolerance', '1ms'];
+      return audit('reconcile', ...archives, log, ...against, '--json');
     };
     expect(await reconcile(honest)).toMatchObject({ code: 0 });
     const forged = await reconcile(honest, { ...honest, runId: 'f'.repeat(32) }, { ...honest, action: 'remove' });

@@ -166,6 +166,12 @@ describe('a record of a write', () => {
     expect(reconciled([nothing(0), nothing(900)], [record(300)], 7)).toMatchObject({ kinds: [], unjudged: 1 });
   });
 
+  it('alarms nobody whose lease was granted just after the end of the log (F23)', () => {
+    const honest = [record(1_001, { runId: 'run-2' }), record(998, { runId: 'run-2' })];
+    expect(reconciled([...log.slice(0, -1), nothing(1_000)], honest)).toMatchObject({ kinds: [], unjudged: 2 });
+    expect(reconciled([...log, nothing(1_000)], [record(990, { runId: 'run-2' })]).kinds).toEqual(['no_lease']);
+  });
+
   const overrode = (when: number, requestId: string): EventBody => {
     const use = { requestId, usedAt: at(when), writes: [{ ...write, observedVersion: null }] };
     const override = { overrideId: 'o', who: 'ann', why: 'fire', until: at(600), patterns: [], use, notOwned: [] };
