@@ -237,7 +237,9 @@ export class Reconciliation {
       if (reports === undefined || report === undefined || record === undefined) continue;
       const told = reports.some(({ result }) => result === 'succeeded');
       if (told !== written.length > 0) {
-        const meaning = `The target recorded ${record.result} and reported ${told ? 'succeeded' : 'failed'}.`;
+        const meaning = told
+          ? `The target reported succeeded, and no record of it says "written", only "${record.result}".`
+          : 'The target recorded "written" and reported failed.';
         findings.push(of('result_differs', record, report, meaning));
         continue;
       }

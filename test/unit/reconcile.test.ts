@@ -172,6 +172,13 @@ describe('a record of a write', () => {
     expect(reconciled([...log, nothing(1_000)], [record(990, { runId: 'run-2' })]).kinds).toEqual(['no_lease']);
   });
 
+  it('says by which word a record is one of a write, where the target has another', () => {
+    const told = reconciled([...log, reported(300, 'r300', 'succeeded')], [record(300, { result: 'succeeded' })]);
+    expect(told.findings.map(({ meaning }) => meaning)).toEqual([
+      'The target reported succeeded, and no record of it says "written", only "succeeded".',
+    ]);
+  });
+
   const overrode = (when: number, requestId: string): EventBody => {
     const use = { requestId, usedAt: at(when), writes: [{ ...write, observedVersion: null }] };
     const override = { overrideId: 'o', who: 'ann', why: 'fire', until: at(600), patterns: [], use, notOwned: [] };
