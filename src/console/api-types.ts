@@ -1824,7 +1824,7 @@ export interface components {
             effectiveAt?: string;
             /** @description The lease. */
             leaseId: string;
-            /** @description What that run said it was doing. */
+            /** @description What that run said it was doing: the purpose of the lease or, where that is empty, of the run. */
             purpose: string;
             /** @description Its run. */
             runId: string;

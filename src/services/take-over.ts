@@ -54,7 +54,11 @@ function takeOverCommand(context: CallContext, input: TakeOverInput): TakeOverCo
 
 function endedLeases({ state }: Decision, leases: readonly Lease[]): EndedLeases {
   return {
-    leases: leases.map((lease) => ({ lease, effectiveAt: inForceAt(state, [lease]) })),
+    leases: leases.map((lease) => ({
+      lease,
+      purpose: lease.purpose || (state.runs.get(lease.runId)?.purpose ?? ''),
+      effectiveAt: inForceAt(state, [lease]),
+    })),
     effectiveAt: leases.length === 0 ? null : inForceAt(state, leases),
     openWrites: leases.flatMap((lease) => openWritesUnder(state, lease)),
   };

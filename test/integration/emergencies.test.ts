@@ -231,7 +231,7 @@ describe('a take-over', () => {
     const answer = await takeOver(b, runId, resource);
     const lease = leaseOf(answer.outcome);
     expect(answer).toMatchObject({
-      ended: [{ leaseId: held.leaseId, runId: held.runId, purpose: '' }],
+      ended: [{ leaseId: held.leaseId, runId: held.runId, purpose: 'a test' }],
       openWrites: [],
     });
     for (const replica of [a, b]) {

@@ -46,6 +46,8 @@ export interface PreviewOutcome {
 /** A lease that a take-over ended, and when that is in force everywhere (P3). */
 export interface EndedLease {
   readonly lease: Lease;
+  /** What it was for; of a lease that does not say, what its run is for. */
+  readonly purpose: string;
   readonly effectiveAt: Micros;
 }
 

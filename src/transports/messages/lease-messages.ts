@@ -229,7 +229,7 @@ export function toPreviewAnswer(
 }
 
 /** For operators, who may see every run. */
-export function toEndedLease({ lease, effectiveAt }: EndedLease): wire.EndedLease {
-  const { leaseId, runId, purpose } = lease;
+export function toEndedLease({ lease, purpose, effectiveAt }: EndedLease): wire.EndedLease {
+  const { leaseId, runId } = lease;
   return { leaseId, runId, purpose, effectiveAt: toTimestamp(effectiveAt) };
 }

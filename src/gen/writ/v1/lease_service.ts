@@ -636,7 +636,7 @@ export interface EndedLease {
   leaseId: string;
   /** Its run. */
   runId: string;
-  /** What that run said it was doing. */
+  /** What that run said it was doing: the purpose of the lease or, where that is empty, of the run. */
   purpose: string;
   /** From this database time its end is in force everywhere, as in ReleaseLeaseResponse. */
   effectiveAt?: Timestamp | undefined;
