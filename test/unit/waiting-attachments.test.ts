@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { ATTACHED_FOR, KEPT_FOR } from '../../src/domain/decide/acquire.js';
+import { ATTACHED_FOR, attachedFor, KEPT_FOR, keptFor } from '../../src/domain/decide/acquire.js';
 import { CLAIM_WITHIN } from '../../src/domain/decide/granting.js';
 import { decideAttach } from '../../src/domain/decide/upkeep.js';
-import { SECOND } from '../../src/domain/time.js';
+import { MILLISECOND, SECOND } from '../../src/domain/time.js';
 import { leased, Namespace } from '../support/domain.js';
 import { keep, LONG } from '../support/waiting.js';
 
@@ -70,6 +70,15 @@ describe('attachments (design: waiting)', () => {
     ns.advance(ATTACHED_FOR - KEPT_FOR);
     ns.sweep();
     expect(ns.lease(orphaned)).toMatchObject({ state: 'ended', endReason: 'withdrawn' });
+  });
+
+  it('both are longer where more than 1,000 wait, and whole microseconds however many do', () => {
+    const { state } = new Namespace();
+    for (const waitingLeases of [1_000, 1_001, 1_003, 2_000]) {
+      const crowded = { ...state, waitingLeases };
+      expect(keptFor(crowded)).toBe(waitingLeases * 10 * MILLISECOND);
+      expect(attachedFor(crowded)).toBe(waitingLeases * 20 * MILLISECOND);
+    }
   });
 
   it('a grant while a call is attached is claimed', () => {

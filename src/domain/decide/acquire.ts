@@ -46,15 +46,16 @@ export const ATTACHED_FOR: Micros = 20 * SECOND;
 const MANY = 1_000;
 
 export function keptFor(state: State): Micros {
-  return KEPT_FOR * timesMany(state);
+  return atLeast(KEPT_FOR, state);
 }
 
 export function attachedFor(state: State): Micros {
-  return ATTACHED_FOR * timesMany(state);
+  return atLeast(ATTACHED_FOR, state);
 }
 
-function timesMany({ waitingLeases }: State): number {
-  return Math.max(1, waitingLeases / MANY);
+/** Divided first, since `least` is a multiple of MANY: a time is in whole microseconds, however many wait. */
+function atLeast(least: Micros, { waitingLeases }: State): Micros {
+  return (least / MANY) * Math.max(MANY, waitingLeases);
 }
 
 export interface AcquireCommand {
