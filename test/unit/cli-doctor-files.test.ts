@@ -3,8 +3,7 @@ import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Finding } from '../../src/cli/doctor/finding.js';
-import { cli } from '../support/cli.js';
+import { doctor } from '../support/doctor.js';
 
 // What `writ doctor` finds in the files that settings name, and about what cannot be reached.
 
@@ -49,20 +48,10 @@ it.each([
     name,
     value.includes('://') ? value : join(directory, value),
   ]);
-  const result = await cli(['doctor', '--json'], {
-    env: {
-      WRIT_DATA_DIR: join(directory, 'data'),
-      WRIT_GRPC_PORT: '0',
-      WRIT_HTTP_PORT: '0',
-      WRIT_ENDPOINT: '127.0.0.1:1',
-      ...Object.fromEntries(files),
-    },
-  });
-  const { findings } = result.json() as unknown as { findings: Finding[] };
-  const found = findings.filter((finding) => finding.what === what);
-  expect(found).toEqual([{ what, verdict, text: expect.stringMatching(text) }]);
-  expect(result.code).toBe(verdict === 'problem' ? 7 : 0);
-  expect(result.stdout).not.toContain('hush');
+  const found = await doctor(directory, Object.fromEntries(files) as Record<string, string>);
+  expect(found.of(what)).toEqual([{ what, verdict, text: expect.stringMatching(text) }]);
+  expect(found.code).toBe(verdict === 'problem' ? 7 : 0);
+  expect(found.stdout).not.toContain('hush');
   // It looks, and makes nothing.
   await expect(stat(join(directory, 'data'))).rejects.toThrow();
   await expect(stat(join(directory, 'none.pem'))).rejects.toThrow();

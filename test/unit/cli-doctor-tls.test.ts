@@ -2,9 +2,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Finding } from '../../src/cli/doctor/finding.js';
 import { type TestAuthority, testAuthority } from '../support/certificates.js';
-import { cli } from '../support/cli.js';
+import { doctor } from '../support/doctor.js';
 
 // What `writ doctor` finds about TLS, by the same settings that `writ serve` takes.
 
@@ -23,20 +22,6 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 const file = (name: string): string => join(directory, `${name}.pem`);
-
-async function findings(env: Record<string, string>): Promise<{ code: number; of(what: string): Finding[] }> {
-  const result = await cli(['doctor', '--json'], {
-    env: {
-      WRIT_DATA_DIR: join(directory, 'data'),
-      WRIT_GRPC_PORT: '0',
-      WRIT_HTTP_PORT: '0',
-      WRIT_ENDPOINT: '127.0.0.1:1',
-      ...env,
-    },
-  });
-  const { findings: all } = result.json() as unknown as { findings: Finding[] };
-  return { code: result.code, of: (what) => all.filter((finding) => finding.what === what) };
-}
 
 /** Names of files: where they lie is known only when they are made. */
 const pair = (name: string, key = name) => ({ WRIT_TLS_CERT_FILE: name, WRIT_TLS_KEY_FILE: `${key}-key` });
@@ -68,13 +53,13 @@ it.each([
   const settings = Object.entries(given as Record<string, string>).map(([name, value]) =>
     name.endsWith('_FILE') ? [name, file(value)] : [name, value],
   );
-  const found = await findings(Object.fromEntries(settings) as Record<string, string>);
+  const found = await doctor(directory, Object.fromEntries(settings) as Record<string, string>);
   expect(found.of('TLS')).toEqual([{ what: 'TLS', verdict, text: expect.stringMatching(text) }]);
   expect(found.code).toBe(code);
 });
 
 it('a key without its certificate is a wrong setting', async () => {
-  const found = await findings({ WRIT_TLS_KEY_FILE: file('long-key') });
+  const found = await doctor(directory, { WRIT_TLS_KEY_FILE: file('long-key') });
   expect(found.of('settings')).toEqual([
     { what: 'settings', verdict: 'problem', text: 'WRIT_TLS_CERT_FILE: required with WRIT_TLS_KEY_FILE' },
   ]);
