@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Admission } from '../../src/domain/admission.js';
 import type { ConflictMapDocument } from '../../src/domain/conflict-map/document.js';
+import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
 import { checkId } from '../../src/domain/decide/decision.js';
 import { decideStopRuns } from '../../src/domain/decide/runs.js';
 import { evolve } from '../../src/domain/evolve.js';
@@ -246,7 +247,7 @@ describe('a lease that ends while a tracked write of it is open', () => {
 
     const holder = ns.hold('a', leased('doc/z'));
     const waiter = ns.queue('c', leased('doc/z'));
-    ns.advance(11 * SECOND);
+    ns.advance(ATTACHED_FOR);
     ns.release(holder);
     // Nobody had come back for the place: it is gone, and so nothing is in doubt by it.
     expect(ns.lease(waiter).endReason).toBe('withdrawn');

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
+import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
 import type { RequestedEntry } from '../../src/domain/entry.js';
 import type { Lease } from '../../src/domain/lease.js';
 import { concernedBy, noticesOf } from '../../src/domain/notices.js';
@@ -205,7 +206,7 @@ describe('asked_to_yield', () => {
     const set = { entries: [], task: null, resourceSet: 'later' };
     ns.waiting(ns.acquire('c', set, { wait: 7_200 * SECOND }));
     expect(wanted(ns, holder)).toEqual(['doc/x']);
-    ns.advance(11 * SECOND);
+    ns.advance(ATTACHED_FOR);
     expect(wanted(ns, holder)).toEqual([]);
   });
 

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { ATTACHED_FOR } from '../../src/domain/decide/acquire.js';
 import { MAX_PAST_ENDED } from '../../src/domain/decide/granting.js';
 import { decideCreateRun, decideStopRun, decideStopRuns, touches } from '../../src/domain/decide/runs.js';
 import { SWEEP_LIMIT } from '../../src/domain/decide/upkeep.js';
@@ -254,12 +255,12 @@ describe('StopRuns', () => {
 describe('the end of authority (R2)', () => {
   it('is the same sequence, by the sweeper: expired, with everything the run held', () => {
     const ns = new Namespace();
-    ns.run('a', { authorityEndsAt: START + 10 * SECOND });
+    ns.run('a', { authorityEndsAt: START + ATTACHED_FOR });
     ns.run('b');
     const lease = ns.hold('a', leased('doc/x'));
     ns.hold('b', leased('doc/y'));
     const waiting = ns.queue('a', leased('doc/y'));
-    ns.advance(10 * SECOND);
+    ns.advance(ATTACHED_FOR);
     expect(ns.check(lease, {}).allowed).toBe(false);
     ns.sweep();
     expect(ns.state.runs.get('a')).toMatchObject({ state: 'expired', endedAt: ns.now });

@@ -95,7 +95,7 @@ describe('the digest of the live state', () => {
   it('of a state that is known is known', async () => {
     expect([DIGEST_VERSION, await digestOf(lived().state)]).toEqual([
       1,
-      '2b58c04043cb4ae42bab7216e0237188df8fd89df2a58324a3a56a45196cef71',
+      'eea2ccb536907ee848e7aa7d6745ee845394aa2d407331a2e14ecc94d590d6dc',
     ]);
   });
 });
