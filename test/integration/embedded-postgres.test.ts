@@ -394,7 +394,8 @@ describe.skipIf(!IS_ROOT)('as root (skipped for other users)', () => {
     await query(first.url, 'CREATE TABLE kept AS SELECT 42 AS value');
     await first.stop();
     dataDir = join(scratch, 'copy');
-    await cp(join(scratch, 'data'), dataDir, { recursive: true });
+    // Not by fs.cp, which keeps the owner on Node 24.
+    expect(spawnSync('cp', ['-R', join(scratch, 'data'), dataDir]).status).toBe(0);
     expect((await stat(join(dataDir, 'pgdata', 'global', 'pg_control'))).uid).toBe(0);
     const second = await start();
     expect(await query(second.url, 'SELECT value FROM kept')).toEqual([{ value: 42 }]);
